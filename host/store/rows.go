@@ -65,3 +65,22 @@ type Phone struct {
 	LastUsed  time.Time
 	RevokedAt time.Time
 }
+
+// Attention is something a plugin wants a person to know; it asks nothing.
+type Attention struct {
+	Runtime     string
+	AttentionID string // the plugin's name of it
+	SessionID   string // empty, with NativeID empty too: the runtime as a whole
+	NativeID    string
+	Kind        int32 // runtime.AttentionKind
+	Code        string
+	Parameters  map[string]string // of the code's sentence; names and numbers only
+	ExpiresAt   time.Time         // zero: until it is cleared
+}
+
+// Pin is the checksum a plugin file must have to be started.
+type Pin struct {
+	Name     string // file name without extension
+	SHA256   string // hex
+	PinnedAt time.Time
+}
