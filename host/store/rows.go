@@ -48,7 +48,7 @@ type Interaction struct {
 	RunID         string
 	Approval      bool
 	SubjectHash   string // sha256 of what was consented to, hex
-	State         string // pending, answering, closed
+	State         string // pending, answering, closed, lost
 	Closure       int32  // runtime.Closure
 	AnsweredBy    string
 	OpenedAt      time.Time

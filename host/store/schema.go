@@ -71,8 +71,8 @@ CREATE TABLE interactions (
 	closed_at      INTEGER NOT NULL,
 	PRIMARY KEY (runtime, interaction_id)
 ) STRICT;
-CREATE INDEX interactions_open ON interactions (runtime) WHERE state != 'closed';
-CREATE INDEX interactions_closed ON interactions (runtime, closed_at) WHERE state = 'closed';
+CREATE INDEX interactions_open ON interactions (runtime) WHERE state IN ('pending', 'answering');
+CREATE INDEX interactions_ended ON interactions (runtime, closed_at) WHERE state IN ('closed', 'lost');
 
 CREATE TABLE state (
 	instance   TEXT NOT NULL,

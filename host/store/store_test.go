@@ -377,6 +377,43 @@ func TestInteractions(t *testing.T) {
 	}
 }
 
+func TestLostInteractions(t *testing.T) {
+	t.Parallel()
+	s := open(t, t.TempDir())
+	for _, id := range []string{"waits", "claimed", "closed"} {
+		must(t, s.PutInteraction(t.Context(), Interaction{
+			Runtime: "codex", InteractionID: id, SubjectHash: "h", State: Pending, OpenedAt: t0,
+		}))
+	}
+	must(t, s.PutInteraction(t.Context(), Interaction{Runtime: "demo", InteractionID: "waits", State: Pending}))
+	_, err := s.ClaimInteraction(t.Context(), "codex", "claimed", "p")
+	must(t, err)
+	_, err = s.CloseInteraction(t.Context(), "codex", "closed", 1, "", t0)
+	must(t, err)
+
+	lost, err := s.LoseInteractions(t.Context(), "codex", 4, t0)
+	must(t, err)
+	if len(lost) != 2 || lost[0].InteractionID != "waits" || lost[1].State != Answering {
+		t.Errorf("lost = %+v", lost)
+	}
+	for id, want := range map[string]bool{"waits": true, "closed": false, "none": false} {
+		if ok, err := s.ReopenInteraction(t.Context(), "codex", id, "other"); ok || err != nil {
+			t.Errorf("%s reopened for something else: %v %v", id, ok, err)
+		}
+		if ok, err := s.ReopenInteraction(t.Context(), "codex", id, "h"); ok != want || err != nil {
+			t.Errorf("%s reopened: %v %v, want %v", id, ok, err, want)
+		}
+	}
+	open, err := s.Interactions(t.Context(), "codex", true)
+	must(t, err)
+	if len(open) != 1 || open[0].InteractionID != "waits" || open[0].State != Pending || !open[0].ClosedAt.IsZero() {
+		t.Errorf("open = %+v", open)
+	}
+	if list, _ := s.Interactions(t.Context(), "demo", true); len(list) != 1 {
+		t.Errorf("the other runtime has %+v", list)
+	}
+}
+
 func TestClosedInteractionsAreBounded(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
