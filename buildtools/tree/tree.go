@@ -45,7 +45,7 @@ func Load(root fs.FS) (*Tree, error) {
 			return err
 		}
 		if d.IsDir() {
-			if skipped[d.Name()] {
+			if skipped[d.Name()] || strings.HasPrefix(d.Name(), "_") {
 				return fs.SkipDir
 			}
 			return nil
