@@ -1,0 +1,447 @@
+package runtimes
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/thejerf/suture/v4"
+
+	"github.com/openphone-host/openphone/protocol/codes"
+	"github.com/openphone-host/openphone/sdk/protomap"
+	"github.com/openphone-host/openphone/sdk/runtime"
+)
+
+// hangsAfter is how many looks in a row may miss their deadline before the process counts as hung: on a busy computer
+// one may be late.
+const hangsAfter = 2
+
+// Serve owns the process until ctx ends. The supervisor calls it; nobody else does.
+func (i *Instance) Serve(ctx context.Context) error {
+	pumping, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var pump context.CancelFunc = stop
+	done := make(chan struct{})
+	i.wg.Go(func() { i.pump(pumping); close(done) })
+	defer func() {
+		if i.last != nil {
+			<-i.last.downSent
+		}
+		i.set(Stopped, codes.RuntimeUnavailable, "", nil)
+		i.answer(codes.New(codes.RuntimeUnavailable))
+		pump()
+		<-done
+	}()
+	for ctx.Err() == nil {
+		i.once(ctx)
+	}
+	return suture.ErrDoNotRestart
+}
+
+// once goes from no process to no process.
+func (i *Instance) once(ctx context.Context) {
+	set := i.sup.settings(i.id)
+	if !set.Enabled {
+		i.exe = nil
+		i.set(Disabled, codes.RuntimeUnavailable, "", nil)
+		i.answer(nil)
+		i.idle(ctx, 0)
+		return
+	}
+	if i.exe == nil {
+		exe, err := i.resolve(ctx)
+		if err != nil {
+			i.refuse(ctx, err)
+			return
+		}
+		i.exe = exe
+	}
+	reason := ""
+	if i.counted {
+		reason = codes.PluginCrashed
+	}
+	i.set(Starting, reason, "", nil)
+	g, err := i.start(ctx, *i.exe, set)
+	if err != nil {
+		if ctx.Err() != nil {
+			return
+		}
+		if code := codes.Of(err); code == codes.ConfigInvalid || code == codes.PluginIncompatible {
+			i.refuse(ctx, err)
+			return
+		}
+		i.ended(ctx, 0, err)
+		return
+	}
+	i.serveGeneration(ctx, g)
+}
+
+// refuse waits for somebody to do something.
+func (i *Instance) refuse(ctx context.Context, err error) {
+	i.exe = nil
+	if ctx.Err() != nil {
+		return
+	}
+	i.set(Refused, codes.Of(err), detail(err), nil)
+	i.answer(err)
+	i.idle(ctx, 0)
+}
+
+// ended follows an exit or a failed start: restart now, later, or not before somebody says so.
+func (i *Instance) ended(ctx context.Context, up time.Duration, err error) {
+	i.sup.metrics.exits.WithLabelValues(i.id).Inc()
+	wait, open := i.restarts.exited(time.Now(), up)
+	i.counted = true
+	i.mu.Lock()
+	i.restarted++
+	i.mu.Unlock()
+	if wait == 0 {
+		return
+	}
+	state, code := Waiting, codes.Of(err)
+	if open {
+		state, code = Paused, codes.PluginBreakerOpen
+	}
+	i.set(state, code, detail(err), nil)
+	i.retry(time.Now().Add(wait))
+	i.answer(err)
+	i.idle(ctx, wait)
+}
+
+// idle waits without a process: for a command, for the time (0: for ever), or for the end.
+func (i *Instance) idle(ctx context.Context, d time.Duration) {
+	var due <-chan time.Time
+	if d > 0 {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		due = timer.C
+	}
+	select {
+	case <-ctx.Done():
+	case <-due:
+	case c := <-i.commands:
+		// Whatever was asked, a fresh look at everything is the answer.
+		i.restarts.reset()
+		i.counted = false
+		i.exe = nil
+		if c.kind == commandStop {
+			i.answerOne(c, nil)
+			return
+		}
+		i.waiting = append(i.waiting, c)
+	}
+}
+
+// resolve finds, verifies and admits the executable.
+func (i *Instance) resolve(ctx context.Context) (*executable, error) {
+	source, ok := i.sup.executable(i.id)
+	if !ok {
+		i.sup.Rescan()
+		if source, ok = i.sup.executable(i.id); !ok {
+			return nil, codes.New(codes.PluginStartFailed).Because(errors.New("the executable is not there any more"))
+		}
+	}
+	sum, err := i.sup.vault.checksum(source)
+	if err != nil {
+		return nil, codes.New(codes.PluginStartFailed).Because(err)
+	}
+	pin := ""
+	if i.sup.opt.Pins != nil {
+		pin = i.sup.opt.Pins.Pin(filepath.Base(source))
+	}
+	if pin != sum {
+		return nil, codes.New(codes.PluginChanged).Because(errors.New("the checksum is not the one that was trusted"))
+	}
+	return i.sup.admit(ctx, i.id, source, sum)
+}
+
+// start brings a process up to the point where it is ready. The observer has been told about it when there is no error.
+func (i *Instance) start(ctx context.Context, exe executable, set Settings) (*generation, error) {
+	began := time.Now()
+	g, status, err := i.bring(ctx, exe, set)
+	if err != nil {
+		return nil, err
+	}
+	if err := i.introduce(ctx, g, status); err != nil {
+		return nil, err
+	}
+	i.sup.metrics.ready.WithLabelValues(i.id).Observe(time.Since(began).Seconds())
+	return g, nil
+}
+
+// bring starts and configures a process; the observer knows nothing of it yet.
+func (i *Instance) bring(ctx context.Context, exe executable, set Settings) (*generation, *runtime.Status, error) {
+	env := environment(i.sup.opt.Environ(), exe.desc.Environment, set.Environment)
+	i.mu.Lock()
+	i.number++
+	n := i.number
+	i.env = names(env)
+	i.mu.Unlock()
+	i.sup.metrics.starts.WithLabelValues(i.id).Inc()
+	log := i.log.With("generation", n)
+	g, err := spawn(ctx, exe, append(hostSide(set.LogLevel), env...), i.sup.socketDir(), log, i.swept)
+	if err != nil {
+		return nil, nil, err
+	}
+	g.n = n
+	if err := admissible(i.id, g.desc); err != nil {
+		g.destroy()
+		return nil, nil, err
+	}
+	req, err := i.configuration(g.desc, set)
+	if err == nil {
+		var status *runtime.Status
+		status, err = g.configure(ctx, req, &hostService{instance: i.id, state: i.sup.opt.State, attention: i.sup.opt.Attention})
+		if err == nil {
+			return g, status, nil
+		}
+	}
+	g.destroy()
+	return nil, nil, err
+}
+
+// introduce tells the observer about a configured process, lets it reconcile, and opens the doors.
+func (i *Instance) introduce(ctx context.Context, g *generation, status *runtime.Status) error {
+	if i.last != nil { // nothing of an older process comes after a newer one started
+		select {
+		case <-i.last.downSent:
+		case <-ctx.Done():
+			g.destroy()
+			return ctx.Err()
+		}
+	}
+	i.mu.Lock()
+	i.desc, i.pid, i.sum = g.desc, g.proc.pid(), g.exe.sum
+	i.mu.Unlock()
+	started := make(chan error, 1)
+	i.queue <- func() { started <- i.tellStarted(g) }
+	var err error
+	select {
+	case err = <-started:
+	case <-g.gone():
+		err = codes.New(codes.PluginCrashed)
+		g.cancel()
+		<-started
+	}
+	i.last = g
+	g.wg.Go(func() { i.read(g) })
+	if err != nil {
+		g.kill()
+		i.buried(g)
+		return codes.New(codes.PluginStartFailed).Because(err)
+	}
+	g.readyAt = time.Now()
+	i.setStatus(status)
+	i.set(Ready, "", "", g)
+	i.setStatus(status)
+	i.answer(nil)
+	return nil
+}
+
+func (i *Instance) tellStarted(g *generation) error {
+	if i.observer == nil {
+		return nil
+	}
+	return i.observer.Started(g.ctx, g.n, g.reconcile)
+}
+
+// read hands the events of one process to the observer and, when they end, the news that it is gone.
+func (i *Instance) read(g *generation) {
+	defer close(g.downSent)
+	var seq uint64
+	for {
+		m, err := g.watch.Recv()
+		if err != nil {
+			break
+		}
+		events := make([]runtime.Event, 0, len(m.GetEvents()))
+		gap := false
+		for _, p := range m.GetEvents() {
+			e := protomap.FromEvent(p)
+			if e == nil || e.Seq != 0 && e.Seq <= seq {
+				continue // a number that was already there: it was told before
+			}
+			gap = gap || e.Seq != seq+1
+			seq = e.Seq
+			if e.StatusChanged != nil {
+				i.setStatus(e.StatusChanged)
+			}
+			events = append(events, *e)
+		}
+		if gap {
+			i.sup.metrics.gaps.WithLabelValues(i.id).Inc()
+			g.log.Warn("events are missing; what is open is compared again", "seq", seq)
+			i.queue <- func() {
+				if err := i.tellStarted(g); err != nil {
+					g.log.Warn("comparing after missing events failed", "error", err)
+				}
+			}
+		}
+		if len(events) > 0 && i.observer != nil {
+			i.queue <- func() { i.observer.Events(g.n, events) }
+		}
+	}
+	close(g.lost)
+	<-g.gone()
+	if i.observer != nil {
+		code := codes.PluginCrashed
+		if i.stopping(g) {
+			code = codes.Restarting
+		}
+		i.queue <- func() { i.observer.Down(g.n, code) }
+	}
+}
+
+// swept counts what a dead plugin left behind.
+func (i *Instance) swept(ended, kept int) {
+	if ended > 0 {
+		i.sup.metrics.children.WithLabelValues(i.id).Add(float64(ended))
+		i.log.Info("processes the plugin left behind were ended", "count", ended)
+	}
+	i.sup.metrics.kept.WithLabelValues(i.id).Set(float64(kept))
+}
+
+// buried lets go of a process that is gone; its remains are collected beside the next start.
+func (i *Instance) buried(g *generation) {
+	i.mu.Lock()
+	if i.pid == g.proc.pid() {
+		i.pid = 0
+	}
+	i.mu.Unlock()
+	i.wg.Go(func() {
+		g.collect()
+		if s := g.proc.exit(); s != nil && !s.Success() && !i.stopping(g) {
+			g.log.Warn("plugin crashed", "exit", g.exitText(), "stderr", g.stderr.Tail())
+		}
+	})
+}
+
+// serveGeneration watches over a ready process until it is gone.
+func (i *Instance) serveGeneration(ctx context.Context, g *generation) {
+	look := time.NewTicker(i.sup.opt.HealthEvery)
+	defer look.Stop()
+	missed := 0
+	looked := make(chan error, 1)
+	looking := false
+	probe := func() {
+		if looking {
+			return
+		}
+		looking = true
+		g.wg.Go(func() {
+			s, err := g.health(g.ctx, nil)
+			if err == nil && i.current(g) {
+				i.setStatus(s)
+			}
+			looked <- err
+		})
+	}
+	crashed := func(code string) {
+		up := time.Since(g.readyAt)
+		i.set(Starting, code, g.exitText(), nil)
+		i.reopen()
+		g.release()
+		g.wg.Go(g.client.Kill)
+		i.buried(g)
+		i.ended(ctx, up, codes.New(code).Because(errors.New(g.exitText())))
+	}
+	for {
+		select {
+		case <-g.gone():
+			crashed(codes.PluginCrashed)
+			return
+		case <-g.lost:
+			// The end of the stream is the end of the process for the host.
+			_ = g.proc.Kill(context.Background())
+			<-g.gone()
+			crashed(codes.PluginCrashed)
+			return
+		case <-look.C:
+			probe()
+		case <-g.suspect:
+			probe()
+		case err := <-looked:
+			looking = false
+			if codes.Of(err) != codes.DeadlineExceeded {
+				missed = 0
+				continue
+			}
+			select { // our own missed deadline is no news
+			case <-g.suspect:
+			default:
+			}
+			if missed++; missed < hangsAfter {
+				probe()
+				continue
+			}
+			i.sup.metrics.hangs.WithLabelValues(i.id).Inc()
+			g.log.Warn("plugin does not answer and is killed")
+			_ = g.proc.Kill(context.Background())
+			<-g.gone()
+			crashed(codes.PluginCrashed)
+			return
+		case c := <-i.commands:
+			if next := i.obey(ctx, g, c); next == nil {
+				return
+			} else if next != g {
+				g, missed = next, 0
+				looked, looking = make(chan error, 1), false
+			}
+		case <-ctx.Done():
+			i.end(g)
+			return
+		}
+	}
+}
+
+// end stops a process in order, because somebody wanted it.
+func (i *Instance) end(g *generation) {
+	i.mu.Lock()
+	g2 := i.gen
+	i.mu.Unlock()
+	if g2 == g {
+		i.set(Stopped, codes.Restarting, "", nil)
+	}
+	g.stopping.Store(true)
+	g.shutdown()
+	i.buried(g)
+}
+
+func (i *Instance) stopping(g *generation) bool { return g.stopping.Load() }
+
+func (i *Instance) current(g *generation) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.gen == g
+}
+
+// answer replies to every command that waits for the instance.
+func (i *Instance) answer(err error) {
+	for _, c := range i.waiting {
+		i.answerOne(c, err)
+	}
+	i.waiting = nil
+}
+
+func (i *Instance) answerOne(c *command, err error) { c.reply <- err }
+
+// detail is what a person at this computer may read about an error.
+func detail(err error) string {
+	if e := codes.As(err); e != nil {
+		if c := e.Unwrap(); c != nil {
+			return clip(c.Error())
+		}
+		return ""
+	}
+	if err == nil {
+		return ""
+	}
+	return clip(err.Error())
+}
+
+// dataDir makes and names the private directory of an instance.
+func (i *Instance) dataDir() (string, error) {
+	dir := filepath.Join(i.sup.opt.DataDir, "plugins", i.id)
+	return dir, os.MkdirAll(dir, 0o700)
+}

@@ -1,0 +1,214 @@
+package runtimes
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/thejerf/suture/v4"
+
+	"github.com/openphone-host/openphone/protocol/codes"
+	"github.com/openphone-host/openphone/sdk/runtime"
+)
+
+// Options of a Supervisor. The zero value runs nothing.
+type Options struct {
+	// Dirs are searched for openphone-runtime-* executables; the first that has one wins.
+	Dirs []string
+	// DataDir is the host's private directory, absolute and existing. Plugins get plugins/<instance> inside it.
+	DataDir string
+	// Pins tells which checksum an executable must have. Nil: none is known, and nothing starts.
+	Pins Pins
+	// Settings gives what the person configured for an instance; asked before each start. Nil: the defaults.
+	Settings func(instance string) Settings
+	// Observer is asked once per instance for who follows it. Nil, or a nil answer: nobody.
+	Observer func(*Instance) Observer
+	// State and Attention back HostService. Nil: the feature answers feature_not_granted.
+	State     StateStore
+	Attention AttentionStore
+	// Log is the local log; nil discards.
+	Log *slog.Logger
+	// Metrics takes the counters; nil: they are counted for nobody.
+	Metrics prometheus.Registerer
+	// HealthEvery is the time between two looks at an idle plugin; default 5 s.
+	HealthEvery time.Duration
+	// DrainFor is how long an upgrade waits for running replies; default 10 min.
+	DrainFor time.Duration
+	// Environ is the host's own environment; default os.Environ.
+	Environ func() []string
+}
+
+// Settings is what a person configured for one instance. The zero value means disabled.
+type Settings struct {
+	// Enabled: the plugin may run.
+	Enabled bool
+	// Config is a JSON object for the plugin, with its secrets; nil: an empty one.
+	Config []byte
+	// Environment adds variables by name; an empty value passes the host's own on.
+	Environment map[string]string
+	// ProjectPath limits the runtime to one directory; empty: the whole computer.
+	ProjectPath string
+	// InstanceSecret is Configure's secret of the same name.
+	InstanceSecret string
+	// LogLevel is the lowest level the plugin logs: debug, info, warn, error. Empty: info.
+	LogLevel string
+}
+
+// Pins remembers the checksums of executables that a build or a person has trusted.
+type Pins interface {
+	// Pin gives the sha256 in hex for a file name such as openphone-runtime-demo; empty: not trusted yet.
+	Pin(executable string) string
+	// SetPin trusts a checksum from now on, durably.
+	SetPin(ctx context.Context, executable, sha256 string) error
+}
+
+// Supervisor owns all plugin processes. Its methods are safe for concurrent use; Run is called once.
+type Supervisor struct {
+	opt     Options
+	log     *slog.Logger
+	vault   *vault
+	metrics *metrics
+
+	mu        sync.Mutex
+	instances map[string]*Instance // guarded by mu
+	found     map[string]string    // executables by runtime id; guarded by mu
+	tree      *suture.Supervisor   // guarded by mu; nil while not running
+	sockets   string               // directory for sockets; guarded by mu
+}
+
+// New makes a supervisor. It looks for executables at once, so that Instances can be listed before Run.
+func New(opt Options) *Supervisor {
+	if opt.Log == nil {
+		opt.Log = slog.New(slog.DiscardHandler)
+	}
+	opt.HealthEvery = cmp.Or(opt.HealthEvery, 5*time.Second)
+	opt.DrainFor = cmp.Or(opt.DrainFor, 10*time.Minute)
+	if opt.Environ == nil {
+		opt.Environ = os.Environ
+	}
+	s := &Supervisor{
+		opt: opt, log: opt.Log, vault: newVault(filepath.Join(opt.DataDir, "executables")),
+		metrics: newMetrics(opt.Metrics), instances: map[string]*Instance{},
+	}
+	s.Rescan()
+	return s
+}
+
+// Rescan looks for executables again and starts to look after new ones.
+func (s *Supervisor) Rescan() {
+	found := discover(s.opt.Dirs)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.found = found
+	for _, id := range sortedKeys(found) {
+		if s.instances[id] != nil {
+			continue
+		}
+		i := newInstance(s, id)
+		s.instances[id] = i
+		if s.tree != nil {
+			s.tree.Add(i)
+		}
+	}
+}
+
+// Instances lists all, in order of their id.
+func (s *Supervisor) Instances() []*Instance {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := slices.Collect(maps.Values(s.instances))
+	slices.SortFunc(list, func(a, b *Instance) int { return cmp.Compare(a.id, b.id) })
+	return list
+}
+
+// Instance finds one by its id; runtime_unknown when there is none.
+func (s *Supervisor) Instance(id string) (*Instance, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if i := s.instances[id]; i != nil {
+		return i, nil
+	}
+	return nil, codes.New(codes.RuntimeUnknown)
+}
+
+// Run starts what is enabled and returns when ctx has ended and every process is gone.
+func (s *Supervisor) Run(ctx context.Context) error {
+	dir, err := socketDir(s.opt.DataDir)
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	// An instance restarts its process by itself. The tree only catches a panic of the goroutine that owns it.
+	tree := suture.New("runtimes", suture.Spec{
+		Timeout: classIO + 2*exitGrace,
+		EventHook: func(e suture.Event) {
+			s.log.Error("runtime supervision", "event", e.String())
+		},
+	})
+	s.mu.Lock()
+	s.sockets = dir
+	s.tree = tree
+	for _, id := range sortedKeys(s.instances) {
+		tree.Add(s.instances[id])
+	}
+	s.mu.Unlock()
+	err = tree.Serve(ctx)
+	s.mu.Lock()
+	s.tree = nil
+	list := slices.Collect(maps.Values(s.instances))
+	s.mu.Unlock()
+	for _, i := range list {
+		i.wg.Wait()
+	}
+	if ctx.Err() != nil || errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
+
+// executable finds the program of an instance.
+func (s *Supervisor) executable(id string) (string, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	path, ok := s.found[id]
+	return path, ok
+}
+
+func (s *Supervisor) socketDir() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.sockets
+}
+
+func (s *Supervisor) settings(id string) Settings {
+	if s.opt.Settings == nil {
+		return Settings{}
+	}
+	return s.opt.Settings(id)
+}
+
+// phrase finds the sentence a plugin declared for a code.
+func phrase(d *runtime.Description, code string) string {
+	if d == nil {
+		return ""
+	}
+	for _, p := range d.Phrases {
+		if p.Code == code {
+			return p.Text
+		}
+	}
+	return ""
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+func itoa(n int) string { return strconv.Itoa(n) }
