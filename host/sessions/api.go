@@ -48,7 +48,7 @@ type Runtime interface {
 
 // Row is one conversation of the catalog.
 type Row struct {
-	Key            string // what phones call it: SessionID for ours, Options.NativeKey(NativeID) for untouched native ones
+	Key            string // what phones call it: SessionID where there is one, else Options.NativeKey(NativeID)
 	SessionID      string // empty for a native conversation no phone has touched
 	NativeID       string // never sent to a phone
 	Kind           runtime.SessionKind
@@ -228,19 +228,19 @@ type UpdateKind int
 
 // Kinds of updates and the fields they use beside SessionKey, RunID and Turn.
 const (
-	RunStarted          UpdateKind = iota + 1 // again for the same run: more identity is known
-	TextChunk                                 // Text, Appends, FullText
-	ThoughtChunk                              // Text
-	ToolCalled                                // Tool, FirstOfCall
-	RunFinished                               // End
-	InteractionOpened                         // Interaction
-	InteractionClosed                         // Interaction (its id, and request kind), Closure
-	SessionChanged                            // Row, whole
-	AttentionChanged                          // Attention
-	ActivityChanged                           // Activity; only for dialects that were asked
-	NoticeRaised                              // Notice
-	RuntimeChanged                            // Status
-	CatalogInvalidated                        // list again
+	RunStarted         UpdateKind = iota + 1 // again for the same run: more identity is known
+	TextChunk                                // Text, Appends, FullText
+	ThoughtChunk                             // Text
+	ToolCalled                               // Tool, FirstOfCall
+	RunFinished                              // End
+	InteractionOpened                        // Interaction
+	InteractionClosed                        // Interaction (its id, and request kind), Closure
+	SessionChanged                           // Row, whole
+	AttentionChanged                         // Attention
+	ActivityChanged                          // Activity; only for dialects that were asked
+	NoticeRaised                             // Notice
+	RuntimeChanged                           // Status
+	CatalogInvalidated                       // list again
 )
 
 // Update is one thing phones may want to know. Which fields are set depends on Kind.
@@ -253,9 +253,11 @@ type Update struct {
 	InputMessageID, InputKey string
 	At                       time.Time
 
-	Text     string // the new text, byte for byte
-	Appends  bool   // Text continues what was sent; false: a part was replaced, see FullText
-	FullText string // whole run text, parts joined by two line feeds, last 128,000 characters
+	Text    string // the new text, byte for byte
+	Appends bool   // Text continues what was sent; false: a part was replaced, see FullText
+	// StartsPart says that Text begins another part: FullText has two line feeds before it, Text has not.
+	StartsPart bool
+	FullText   string // whole run text, parts joined by two line feeds, last 128,000 characters
 
 	Tool        *runtime.ToolCall // merged: fields left out keep what was said before
 	FirstOfCall bool
