@@ -11,6 +11,7 @@ import (
 	"os"
 
 	"github.com/openphone-host/openphone/buildtools/contractmap"
+	"github.com/openphone-host/openphone/buildtools/exports"
 	"github.com/openphone-host/openphone/buildtools/housestyle"
 	"github.com/openphone-host/openphone/buildtools/importban"
 	"github.com/openphone-host/openphone/buildtools/protodoc"
@@ -32,6 +33,7 @@ func main() {
 		log.Fatal(err)
 	}
 	bad := append(importban.Check(t), housestyle.Check(t)...)
+	bad = append(bad, exports.Check(t)...)
 	for _, check := range []func() ([]string, error){
 		func() ([]string, error) { return protodoc.Check(root, func(c string) bool { return known[c] }) },
 		func() ([]string, error) { return contractmap.Check(root) },

@@ -5,7 +5,9 @@ package housestyle
 import (
 	"fmt"
 	"go/ast"
+	"go/token"
 	"path"
+	"regexp"
 	"sort"
 	"strings"
 
@@ -15,8 +17,14 @@ import (
 // maxLines is where a file stops being readable; 400 is the aim.
 const maxLines = 800
 
+// maxUntested is how long a package without a test of its own may be: a main, or names and constants.
+const maxUntested = 150
+
 // minComment is what a package comment needs at least to say what the package is for and must not know, in bytes.
 const minComment = 80
+
+// outside matches paths of a machine or of another checkout.
+var outside = regexp.MustCompile("^[\"`](/root/|/work/|/home/[a-z]+/\\.|\\.\\./\\.\\./\\.\\./\\.\\.)")
 
 var vague = map[string]bool{"util": true, "utils": true, "common": true, "misc": true, "types": true, "models": true, "manager": true, "helpers": true}
 
@@ -24,6 +32,7 @@ var vague = map[string]bool{"util": true, "utils": true, "common": true, "misc":
 func Check(t *tree.Tree) []string {
 	var bad []string
 	comments, dirs := map[string]string{}, map[string]string{}
+	code, tested := map[string]int{}, map[string]bool{}
 	say := func(f tree.File, n ast.Node, format string, a ...any) {
 		bad = append(bad, fmt.Sprintf("%s:%d: %s", f.Path, t.Fset.Position(n.Pos()).Line, fmt.Sprintf(format, a...)))
 	}
@@ -31,7 +40,11 @@ func Check(t *tree.Tree) []string {
 		if !f.Generated && f.Lines > maxLines {
 			bad = append(bad, fmt.Sprintf("%s: %d lines: split it by responsibility, %d is the limit", f.Path, f.Lines, maxLines))
 		}
+		tested[f.Dir] = tested[f.Dir] || f.Test
 		if !f.Test {
+			if !f.Generated {
+				code[f.Dir] += f.Lines
+			}
 			dirs[f.Dir] = f.AST.Name.Name
 			if f.AST.Doc != nil && !f.Generated {
 				comments[f.Dir] += f.AST.Doc.Text()
@@ -59,6 +72,11 @@ func Check(t *tree.Tree) []string {
 			bad = append(bad, fmt.Sprintf("%s: the package comment must say what it is for, what it must not know, and its concurrency contract", dir))
 		}
 	}
+	for dir, lines := range code {
+		if lines > maxUntested && !tested[dir] && !strings.HasPrefix(dir, "buildtools") && !strings.HasPrefix(dir, "docs") {
+			bad = append(bad, fmt.Sprintf("%s: %d lines and no test beside them (TEST-02)", dir, lines))
+		}
+	}
 	sort.Strings(bad)
 	return bad
 }
@@ -83,6 +101,12 @@ func inspect(f tree.File, say func(tree.File, ast.Node, string, ...any)) {
 		}
 		if c, ok := tree.Call(n, "time", "Sleep"); ok && bubbles == 0 {
 			say(f, c, "a test that sleeps: use testing/synctest, or wait for what is meant")
+		}
+		if c, ok := tree.Call(n, "os", "UserHomeDir"); ok {
+			say(f, c, "a test that looks into a home directory: the suite is self-contained (TEST-01)")
+		}
+		if l, ok := n.(*ast.BasicLit); ok && l.Kind == token.STRING && outside.MatchString(l.Value) {
+			say(f, l, "a test that reaches outside the checkout: the suite is self-contained (TEST-01)")
 		}
 		for _, name := range []string{"Skip", "Skipf", "SkipNow"} {
 			for _, v := range []string{"t", "tb", "b"} {

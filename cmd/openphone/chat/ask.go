@@ -26,7 +26,7 @@ func (a *ask) id() string {
 }
 
 // show writes what is asked; prompt is written without a line feed, so that the answer stands behind it.
-func (c *Chat) show(a *ask) {
+func (c *terminal) show(a *ask) {
 	if a.approval != nil {
 		c.screen.approval(*a.approval)
 		c.screen.write(bold, "Allow once? [y/N] ")
@@ -81,7 +81,7 @@ func answerPrompt(options int, custom, many bool) string {
 }
 
 // answer takes a line for the ask at the head. When it is complete it goes to the host.
-func (c *Chat) answer(ctx context.Context, line string) error {
+func (c *terminal) answer(ctx context.Context, line string) error {
 	a := c.asks[0]
 	yes := strings.EqualFold(line, "y") || strings.EqualFold(line, "yes")
 	if a.approval != nil {
@@ -133,7 +133,7 @@ func (c *Chat) answer(ctx context.Context, line string) error {
 }
 
 // dismiss answers the head when the input is at its end: nothing is ever allowed by silence.
-func (c *Chat) dismiss(ctx context.Context) error {
+func (c *terminal) dismiss(ctx context.Context) error {
 	a := c.asks[0]
 	c.screen.line(dim, "(no answer: %s)", map[bool]string{true: "denied", false: "cancelled"}[a.approval != nil])
 	if a.approval != nil {
@@ -144,10 +144,10 @@ func (c *Chat) dismiss(ctx context.Context) error {
 }
 
 // settle sends an answer and goes on to the next ask. A refusal is shown: somebody else was faster, or it is too late.
-func (c *Chat) settle(ctx context.Context, method string, params map[string]any) error {
+func (c *terminal) settle(ctx context.Context, method string, params map[string]any) error {
 	c.asks = c.asks[1:]
 	err := c.phone.Call(ctx, method, params, nil)
-	if f := (*Failure)(nil); errors.As(err, &f) {
+	if f := (*failure)(nil); errors.As(err, &f) {
 		c.screen.line(red, "! %s", f.Message)
 	} else if err != nil {
 		return err
@@ -159,7 +159,7 @@ func (c *Chat) settle(ctx context.Context, method string, params map[string]any)
 }
 
 // resolved drops an ask that ended without us.
-func (c *Chat) resolved(id, how string) {
+func (c *terminal) resolved(id, how string) {
 	for i, a := range c.asks {
 		if a.id() != id {
 			continue

@@ -32,15 +32,15 @@ type Options struct {
 
 	Out         io.Writer
 	Colour      bool
-	Interactive bool            // a person types: the input echoes by itself
-	Lines       <-chan string   // the input by lines; closed at its end
+	Interactive bool             // a person types: the input echoes by itself
+	Lines       <-chan string    // the input by lines; closed at its end
 	Interrupts  <-chan os.Signal // Ctrl-C
 }
 
-// Chat is one conversation in a terminal.
-type Chat struct {
+// terminal is one conversation in a terminal.
+type terminal struct {
 	Options
-	phone    *Phone
+	phone    *socket
 	screen   *screen
 	session  string
 	run      string // the reply that is running; empty: none
@@ -54,7 +54,7 @@ type Chat struct {
 
 // Run talks until the input ends or the person leaves. It returns after everything it started has ended.
 func Run(ctx context.Context, o Options) error {
-	c := &Chat{Options: o, screen: newScreen(o.Out, o.Colour), tools: map[string]string{}}
+	c := &terminal{Options: o, screen: newScreen(o.Out, o.Colour), tools: map[string]string{}}
 	if o.JSON {
 		c.screen = newScreen(io.Discard, false)
 	}
@@ -62,7 +62,7 @@ func Run(ctx context.Context, o Options) error {
 	if c.images, err = readImages(o.Images); err != nil {
 		return err
 	}
-	if c.phone, err = Dial(ctx, o.URL, o.Backend); err != nil {
+	if c.phone, err = dial(ctx, o.URL, o.Backend); err != nil {
 		return err
 	}
 	serving, cancel := context.WithCancel(ctx)
@@ -82,7 +82,7 @@ func Run(ctx context.Context, o Options) error {
 	return err
 }
 
-func (c *Chat) talk(ctx context.Context) error {
+func (c *terminal) talk(ctx context.Context) error {
 	if err := c.phone.Connect(ctx, c.Token); err != nil {
 		return err
 	}
@@ -125,14 +125,14 @@ func (c *Chat) talk(ctx context.Context) error {
 }
 
 // invite asks for the next prompt; nobody needs it when the input is not typed.
-func (c *Chat) invite() {
+func (c *terminal) invite() {
 	if c.Interactive && c.run == "" && len(c.asks) == 0 && !c.ended {
 		c.screen.end()
 		c.screen.write(bold, "> ")
 	}
 }
 
-func (c *Chat) input(ctx context.Context, line string, ok bool) error {
+func (c *terminal) input(ctx context.Context, line string, ok bool) error {
 	if !ok {
 		c.ended = true
 		for len(c.asks) > 0 {
@@ -159,8 +159,8 @@ func (c *Chat) input(ctx context.Context, line string, ok bool) error {
 	return c.send(ctx, line)
 }
 
-func (c *Chat) send(ctx context.Context, text string) error {
-	params := map[string]any{"sessionKey": c.session, "text": text, "idempotencyKey": NewID()}
+func (c *terminal) send(ctx context.Context, text string) error {
+	params := map[string]any{"sessionKey": c.session, "text": text, "idempotencyKey": newID()}
 	if len(c.images) > 0 {
 		params["attachments"] = c.images
 	}
@@ -169,7 +169,7 @@ func (c *Chat) send(ctx context.Context, text string) error {
 		RunID string `json:"runId"`
 	}
 	err := c.phone.Call(ctx, clawket.MethodChatSend, params, &sent)
-	if f := (*Failure)(nil); errors.As(err, &f) {
+	if f := (*failure)(nil); errors.As(err, &f) {
 		c.screen.line(red, "! %s", f.Message)
 		c.failed = true
 		c.invite()
@@ -182,7 +182,7 @@ func (c *Chat) send(ctx context.Context, text string) error {
 	return nil
 }
 
-func (c *Chat) stop(ctx context.Context) {
+func (c *terminal) stop(ctx context.Context) {
 	c.stopping = true
 	c.screen.line(dim, "(stopping; Ctrl-C again leaves)")
 	if err := c.phone.Call(ctx, clawket.MethodChatAbort, map[string]string{"sessionKey": c.session, "runId": c.run}, nil); err != nil {
@@ -191,7 +191,7 @@ func (c *Chat) stop(ctx context.Context) {
 }
 
 // handle shows one update of this conversation.
-func (c *Chat) handle(ctx context.Context, u update) error {
+func (c *terminal) handle(ctx context.Context, u update) error {
 	if u.SessionKey != c.session {
 		return nil
 	}
@@ -253,7 +253,7 @@ func (c *Chat) handle(ctx context.Context, u update) error {
 }
 
 // asked queues an ask; the first one is shown.
-func (c *Chat) asked(ctx context.Context, a *ask) error {
+func (c *terminal) asked(ctx context.Context, a *ask) error {
 	for _, known := range c.asks {
 		if known.id() == a.id() {
 			return nil

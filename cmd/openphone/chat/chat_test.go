@@ -21,7 +21,7 @@ import (
 
 // host is the other end of the socket: canned answers, and events that follow a request.
 type host struct {
-	answers map[string]any    // method → payload, or *Failure
+	answers map[string]any    // method → payload, or *failure
 	after   map[string]string // method → updates, one JSON object per line, sent after the answer
 
 	mu    sync.Mutex
@@ -50,7 +50,7 @@ func (h *host) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer, after := h.answers[q.Method], h.after[q.Method]
 		h.mu.Unlock()
 		res := clawket.Response{Type: clawket.TypeResponse, ID: q.ID, OK: true, Payload: answer}
-		if f, ok := answer.(*Failure); ok {
+		if f, ok := answer.(*failure); ok {
 			res = clawket.Response{Type: clawket.TypeResponse, ID: q.ID, Error: (*clawket.Failure)(f)}
 		}
 		frames := []any{res}
@@ -176,7 +176,7 @@ func TestTranscripts(t *testing.T) {
 		},
 		{
 			name: "a refusal is said and fails the program", input: []string{"hi"}, err: ErrRunFailed,
-			host: &host{answers: map[string]any{"chat.send": &Failure{Code: "demo_error", Message: "A reply is still running in this conversation."}}},
+			host: &host{answers: map[string]any{"chat.send": &failure{Code: "demo_error", Message: "A reply is still running in this conversation."}}},
 			want: "> hi\n! A reply is still running in this conversation.\n",
 		},
 		{
@@ -289,7 +289,7 @@ func TestOptions(t *testing.T) {
 			"models.list":   clawket.Models{Models: []clawket.Model{{ID: "m1", Provider: "acme"}}},
 			"models.select": map[string]bool{"ok": true},
 			"sessions.list": []clawket.Session{{Key: "aa1"}, {Key: "aa2"}},
-			"chat.send":     &Failure{Message: "no"},
+			"chat.send":     &failure{Message: "no"},
 		}
 	}
 	for _, c := range []struct {

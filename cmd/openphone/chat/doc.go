@@ -1,5 +1,5 @@
 // Package chat is a phone in a terminal: it speaks the conversations dialect through the phone WebSocket, like any other
 // phone, and knows nothing of the host behind it. What a person sees here is what a phone could show.
 //
-// Chat runs in one goroutine (Chat.Run); a Phone may be used from several.
+// Run is one conversation in one goroutine, with another one that reads the socket.
 package chat

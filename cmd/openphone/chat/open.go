@@ -18,7 +18,7 @@ import (
 const maxImages = 6
 
 // open finds or creates the conversation and joins what runs in it.
-func (c *Chat) open(ctx context.Context) error {
+func (c *terminal) open(ctx context.Context) error {
 	if c.Session == "" && !c.Follow {
 		return c.create(ctx)
 	}
@@ -37,7 +37,7 @@ func (c *Chat) open(ctx context.Context) error {
 	return c.join(ctx)
 }
 
-func (c *Chat) create(ctx context.Context) error {
+func (c *terminal) create(ctx context.Context) error {
 	params := map[string]string{}
 	id, err := c.project(ctx)
 	if err != nil {
@@ -77,7 +77,7 @@ func pick(rows []clawket.Session, key string, follow bool) (clawket.Session, err
 }
 
 // project finds the id of the wanted project; empty: the runtime's own choice.
-func (c *Chat) project(ctx context.Context) (string, error) {
+func (c *terminal) project(ctx context.Context) (string, error) {
 	if c.phone.health.Projects == nil || !*c.phone.health.Projects {
 		if c.Project != "" {
 			return "", errors.New("this runtime has no projects to choose from: leave --project out")
@@ -108,7 +108,7 @@ func (c *Chat) project(ctx context.Context) (string, error) {
 	return "", fmt.Errorf("there is no project %q: choose one of %s", c.Project, strings.Join(names, ", "))
 }
 
-func (c *Chat) selectModel(ctx context.Context) error {
+func (c *terminal) selectModel(ctx context.Context) error {
 	if c.Model == "" {
 		return nil
 	}
@@ -129,7 +129,7 @@ func (c *Chat) selectModel(ctx context.Context) error {
 }
 
 // join shows the reply that is running and what it waits for.
-func (c *Chat) join(ctx context.Context) error {
+func (c *terminal) join(ctx context.Context) error {
 	var h clawket.History
 	if err := c.phone.Call(ctx, clawket.MethodChatHistory, map[string]string{"sessionKey": c.session}, &h); err != nil {
 		return err
@@ -146,7 +146,7 @@ func (c *Chat) join(ctx context.Context) error {
 	var questions []clawket.Question
 	for method, to := range map[string]any{clawket.MethodApprovalsList: &approvals, clawket.MethodQuestionsList: &questions} {
 		err := c.phone.Call(ctx, method, map[string]string{"sessionKey": c.session}, to)
-		if f := (*Failure)(nil); err != nil && !errors.As(err, &f) { // a runtime that never asks refuses the list
+		if f := (*failure)(nil); err != nil && !errors.As(err, &f) { // a runtime that never asks refuses the list
 			return err
 		}
 	}
@@ -168,7 +168,7 @@ func (r *approvalRow) UnmarshalJSON(data []byte) error {
 }
 
 // catchUp goes through what came while the page was read. Text that the page already had is not shown twice.
-func (c *Chat) catchUp(ctx context.Context, approvals []approvalRow, questions []clawket.Question) error {
+func (c *terminal) catchUp(ctx context.Context, approvals []approvalRow, questions []clawket.Question) error {
 	missed := c.phone.drain()
 	var deltas string
 	for _, u := range missed {

@@ -21,13 +21,13 @@ const callDeadline = 45 * time.Second
 // maxUpdates bounds what may wait for the screen; a terminal that is paused longer loses the connection, not memory.
 const maxUpdates = 65536
 
-// Failure is an error the host answered; its message is made for people.
-type Failure clawket.Failure
+// failure is an error the host answered; its message is made for people.
+type failure clawket.Failure
 
-func (f *Failure) Error() string { return f.Message }
+func (f *failure) Error() string { return f.Message }
 
-// Phone is one authenticated socket.
-type Phone struct {
+// socket is one authenticated socket.
+type socket struct {
 	backend string
 	conn    *websocket.Conn
 	health  clawket.Health
@@ -46,21 +46,21 @@ type update struct {
 	raw json.RawMessage
 }
 
-// Dial connects and authenticates. Serve must run for Call to get answers.
-func Dial(ctx context.Context, url, backend string) (*Phone, error) {
+// dial connects and authenticates. Serve must run for Call to get answers.
+func dial(ctx context.Context, url, backend string) (*socket, error) {
 	conn, _, err := websocket.Dial(ctx, url, &websocket.DialOptions{CompressionMode: websocket.CompressionDisabled})
 	if err != nil {
 		return nil, fmt.Errorf("the host does not answer at %s: %w", url, err)
 	}
 	conn.SetReadLimit(clawket.MaxFrame + 1)
-	return &Phone{
+	return &socket{
 		backend: backend, conn: conn, waiting: map[string]chan clawket.Incoming{},
 		ready: make(chan struct{}, 1), done: make(chan struct{}),
 	}, nil
 }
 
 // Serve reads until the socket ends or ctx does.
-func (p *Phone) Serve(ctx context.Context) error {
+func (p *socket) Serve(ctx context.Context) error {
 	defer close(p.done)
 	for {
 		_, data, err := p.conn.Read(ctx)
@@ -77,7 +77,7 @@ func (p *Phone) Serve(ctx context.Context) error {
 	}
 }
 
-func (p *Phone) take(data []byte) error {
+func (p *socket) take(data []byte) error {
 	var in clawket.Incoming
 	if err := json.Unmarshal(data, &in); err != nil {
 		return fmt.Errorf("the host sent something unreadable: %w", err)
@@ -110,15 +110,15 @@ func (p *Phone) take(data []byte) error {
 }
 
 // Connect authenticates the socket.
-func (p *Phone) Connect(ctx context.Context, token string) error {
+func (p *socket) Connect(ctx context.Context, token string) error {
 	return p.Call(ctx, clawket.MethodConnect, map[string]string{"token": token}, &p.health)
 }
 
-// Call makes one request. A refusal is a *Failure; any other error leaves open what became of it.
-func (p *Phone) Call(ctx context.Context, method string, params, result any) error {
+// Call makes one request. A refusal is a *failure; any other error leaves open what became of it.
+func (p *socket) Call(ctx context.Context, method string, params, result any) error {
 	ctx, cancel := context.WithTimeout(ctx, callDeadline)
 	defer cancel()
-	id := NewID()
+	id := newID()
 	q := clawket.Request{Type: clawket.TypeRequest, ID: id, Method: method}
 	if params != nil {
 		raw, err := clawket.Marshal(params)
@@ -149,7 +149,7 @@ func (p *Phone) Call(ctx context.Context, method string, params, result any) err
 			if in.Error == nil {
 				in.Error = &clawket.Failure{Code: "server", Message: "The host answered without a reason."}
 			}
-			return (*Failure)(in.Error)
+			return (*failure)(in.Error)
 		}
 		if result == nil || len(in.Payload) == 0 {
 			return nil
@@ -163,7 +163,7 @@ func (p *Phone) Call(ctx context.Context, method string, params, result any) err
 }
 
 // take away what waits.
-func (p *Phone) drain() []update {
+func (p *socket) drain() []update {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	u := p.updates
@@ -171,17 +171,17 @@ func (p *Phone) drain() []update {
 	return u
 }
 
-func (p *Phone) err() error {
+func (p *socket) err() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.lost
 }
 
 // Close says goodbye.
-func (p *Phone) Close() { _ = p.conn.Close(websocket.StatusNormalClosure, "") }
+func (p *socket) Close() { _ = p.conn.Close(websocket.StatusNormalClosure, "") }
 
-// NewID makes an unguessable id of 32 hex digits.
-func NewID() string {
+// newID makes an unguessable id of 32 hex digits.
+func newID() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:])
 	return hex.EncodeToString(b[:])
