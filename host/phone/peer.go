@@ -97,13 +97,13 @@ func (p *peer) authenticate(ctx context.Context, q clawket.Request) bool {
 	if json.Unmarshal(q.Params, &params) != nil || params.Token == "" || len(params.Token) > clawket.MaxTokenLength {
 		return false
 	}
-	phone, ok := p.listener.opt.Auth.Authenticate(ctx, p.backend.name, params.Token)
+	id, label, ok := p.listener.opt.Auth.Authenticate(ctx, p.backend.name, params.Token)
 	if !ok {
 		return false
 	}
-	p.phone = phone
+	p.phone = Phone{ID: id, Label: label}
 	p.listener.remember(p)
-	if !p.listener.opt.Auth.Valid(ctx, phone.ID) {
+	if !p.listener.opt.Auth.Valid(ctx, id) {
 		p.listener.forget(p)
 		return false
 	}

@@ -15,10 +15,10 @@ import (
 // Phone is one pairing, as an Authenticator recognised it.
 type Phone struct{ ID, Label string }
 
-// Authenticator judges tokens. Both methods must be safe for concurrent use.
+// Authenticator judges tokens; host/pairing implements it. Both methods must be safe for concurrent use.
 type Authenticator interface {
-	// Authenticate gives the phone a token belongs to. It compares in constant time.
-	Authenticate(ctx context.Context, backend, token string) (Phone, bool)
+	// Authenticate gives the id and the label of the phone a token belongs to. It compares in constant time.
+	Authenticate(ctx context.Context, backend, token string) (id, label string, ok bool)
 	// Valid reports that the pairing still stands; it is asked once more when a socket is already listed, so that a
 	// revocation cannot slip between the two.
 	Valid(ctx context.Context, phoneID string) bool
