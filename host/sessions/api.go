@@ -17,6 +17,8 @@ import (
 // Runtime is the plugin as this package needs it: one call per RPC, with the deadline of its class already applied and
 // every failure turned into a *codes.Error. While the plugin is down calls fail with runtime_unavailable. An outcome
 // call that failed in transport answers OutcomeUnknown and no error, unless it provably never left the host.
+//
+// ID, Description and Status are called while locks are held, from inside an observer's call too: they wait for nothing.
 type Runtime interface {
 	// ID is the name of the instance, such as codex.
 	ID() string

@@ -181,8 +181,8 @@ func (c *Conversations) lay(s *scan, archived bool) (changed []*conversation) {
 		}
 		conv := c.byNative[row.Ref.NativeID]
 		if conv == nil {
-			if row.Unreadable {
-				continue
+			if row.Unreadable || c.gone[row.Ref.NativeID] > s.writes {
+				continue // let go of since the scan began (SYNC-04)
 			}
 			conv = c.discover(*row)
 		}

@@ -12,6 +12,12 @@ import (
 // commit dispatches an accepted run, once, and notes what became of it. It holds the write lock of the conversation.
 func (c *Conversations) commit(r *run) {
 	c.opts.Fault(KillCommitting)
+	c.mu.Lock()
+	open := c.runs[r.id] == r
+	c.mu.Unlock()
+	if !open {
+		return // another process, which never saw it, has said so
+	}
 	resp, err := c.rt.CommitRun(c.life, &runtime.CommitRunRequest{RunID: r.id})
 	c.opts.Fault(KillCommitted)
 	outcome, code, native := runtime.OutcomeUnknown, "", ""
@@ -44,7 +50,7 @@ func (c *Conversations) note(r *run, outcome runtime.Outcome, code, native strin
 		return // its end overtook the answer
 	}
 	step := ledger.Committed(r.state, outcome, code)
-	r.outcome = outcome
+	r.outcome, r.committing = outcome, 0
 	if step.End == nil {
 		r.state = step.State
 		if native != "" && native != r.nativeID {

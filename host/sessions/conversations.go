@@ -71,7 +71,8 @@ type Conversations struct {
 	projectNames map[string]string
 	missing      map[string]bool
 	raised       []store.Attention
-	subs         []*subscription // replaced, never changed
+	gone         map[string]uint64 // native conversations let go of, and writes by then
+	subs         []*subscription   // replaced, never changed
 	outbox       []delivery
 	delivering   bool
 }
@@ -121,6 +122,7 @@ func New(o Options) (*Conversations, error) {
 		opts: o, rt: o.Runtime, db: o.Store, log: o.Log, id: o.Runtime.ID(), down: true,
 		byKey: map[string]*conversation{}, byNative: map[string]*conversation{}, runs: map[string]*run{},
 		seqChanged: make(chan struct{}), statusChanged: make(chan struct{}), projectNames: map[string]string{}, missing: map[string]bool{},
+		gone: map[string]uint64{},
 	}
 	c.life, c.cancel = context.WithCancel(context.Background())
 	if err := c.load(c.life); err != nil {

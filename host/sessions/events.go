@@ -243,9 +243,6 @@ func (c *Conversations) enter(generation uint64) {
 	for _, conv := range c.byKey {
 		conv.rowSeq, conv.lastEnd = 0, 0
 	}
-	for _, r := range c.runs {
-		r.text.restart()
-	}
 	close(c.seqChanged)
 	c.seqChanged = make(chan struct{})
 }

@@ -223,9 +223,16 @@ func (c *Conversations) update(ctx context.Context, conv *conversation, needs ru
 // the runtime's record of the old conversation stays untouched (STORE-03).
 func (c *Conversations) Reset(ctx context.Context, key string) error {
 	_, err := c.manage(ctx, key, true, func(a Actions) bool { return a.Reset }, func(conv *conversation) error {
+		native := c.refOf(conv).NativeID
 		if err := c.detach(ctx, conv, runtime.DetachModeReset); err != nil {
 			return err
 		}
+		defer func() {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.writes++
+			c.letGo(native)
+		}()
 		return c.change(conv, func(rec *store.Session) {
 			rec.NativeID, rec.Preview, rec.ModelID, rec.ProviderID, rec.Archived = "", "", "", "", false
 			rec.LastActivityAt = time.Time{}
@@ -272,6 +279,7 @@ func (c *Conversations) Delete(ctx context.Context, key string) error {
 	c.mu.Lock()
 	c.drop(conv)
 	c.writes++
+	c.letGo(conv.rec.NativeID)
 	c.publish(Update{Kind: CatalogInvalidated, SessionKey: conv.key, At: time.Now()})
 	c.mu.Unlock()
 	c.flush()
@@ -295,6 +303,17 @@ func (c *Conversations) detach(ctx context.Context, conv *conversation, mode run
 	}
 	c.retireFiles(conv.key)
 	return nil
+}
+
+// letGo keeps a scan that began before from bringing a native conversation back. mu is held.
+func (c *Conversations) letGo(nativeID string) {
+	if nativeID == "" {
+		return
+	}
+	if len(c.gone) >= maxEndedKept {
+		clear(c.gone) // scans are short: what is this old concerns none of them
+	}
+	c.gone[nativeID] = c.writes
 }
 
 func value(s *string) string {

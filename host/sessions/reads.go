@@ -24,7 +24,11 @@ func (c *Conversations) Health(ctx context.Context) (*Health, error) {
 	for {
 		woken := c.statusSignal()
 		s, err := c.rt.Health(ctx, &age)
-		if err != nil {
+		switch {
+		case err == nil:
+		case c.comingBack(err):
+			s = &runtime.Status{Condition: runtime.ConditionStarting}
+		default:
 			return nil, err
 		}
 		switch s.Condition {
@@ -40,6 +44,18 @@ func (c *Conversations) Health(ctx context.Context) (*Health, error) {
 			return nil, codes.New(codes.RuntimeUnavailable)
 		}
 	}
+}
+
+// comingBack reports that the plugin is only being started, so that a phone need not be sent away.
+func (c *Conversations) comingBack(err error) bool {
+	if codes.Of(err) != codes.RuntimeUnavailable {
+		return false
+	}
+	switch c.rt.Status().Reason {
+	case "", codes.RuntimeUnavailable, codes.PluginCrashed, codes.Restarting:
+		return true
+	}
+	return false
 }
 
 func (c *Conversations) health(s *runtime.Status) *Health {

@@ -9,11 +9,14 @@ import (
 	"github.com/openphone-host/openphone/sdk/runtime"
 )
 
-// Started asks a new plugin process what became of everything that is open, before it counts as ready. Runs that go on
+// Started asks a new plugin process, or one whose events have a gap, what became of everything that is open. Runs that go on
 // stay open, the others end as what they really were, or as interrupted where nobody can tell. Nothing is sent again.
 func (c *Conversations) Started(ctx context.Context, generation uint64, reconcile func(context.Context, *runtime.ReconcileRequest) (*runtime.ReconcileResponse, error)) error {
 	c.mu.Lock()
 	c.enter(generation)
+	for _, r := range c.runs {
+		r.text.restart()
+	}
 	var asked []*run
 	var elsewhere []*run
 	req := &runtime.ReconcileRequest{}
@@ -22,6 +25,9 @@ func (c *Conversations) Started(ctx context.Context, generation uint64, reconcil
 			if r.elsewhere {
 				elsewhere = append(elsewhere, r)
 				continue
+			}
+			if r.committing == generation {
+				continue // events are missing, but its dispatch is under way and will be answered
 			}
 			asked = append(asked, r)
 			req.Runs = append(req.Runs, runtime.OpenRun{Session: conv.ref(), RunID: r.id, NativeRunID: r.nativeID,

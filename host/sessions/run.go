@@ -23,8 +23,9 @@ type run struct {
 	startedAt time.Time
 	text      transcript
 	tools     toolCalls
-	ending    bool // its end is being written down
-	stopping  bool // a phone asked to stop it
+	// committing is the process that is being given the run; 0: none. Nobody else may say what became of it meanwhile.
+	committing uint64
+	ending     bool // its end is being written down
 }
 
 // preparation is a prompt between its check and its receipt.

@@ -216,6 +216,7 @@ func (c *Conversations) accept(ctx context.Context, conv *conversation, runID st
 	defer c.mu.Unlock()
 	called = conv.prepare.called
 	conv.prepare = nil
+	r.committing = c.generation
 	c.track(conv, r)
 	// A phone must know that the conversation is busy before the run appears in it (app-protocol §5 rule 1).
 	c.publishRow(conv)

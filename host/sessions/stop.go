@@ -27,7 +27,6 @@ func (c *Conversations) Abort(ctx context.Context, key, runID string) (ran bool,
 		c.mu.Unlock()
 		return false, err
 	}
-	r.stopping = true
 	req := &runtime.StopRunRequest{Session: conv.ref(), RunID: r.id}
 	c.mu.Unlock()
 
