@@ -26,7 +26,7 @@ type Observer interface {
 }
 
 // ReconcileFunc is the Reconcile call of exactly the process that started.
-type ReconcileFunc func(context.Context, *runtime.ReconcileRequest) (*runtime.ReconcileResponse, error)
+type ReconcileFunc = func(context.Context, *runtime.ReconcileRequest) (*runtime.ReconcileResponse, error)
 
 // StateStore keeps HostService.State durably; host/store implements it. instance scopes every name.
 type StateStore interface {

@@ -98,6 +98,9 @@ func newInstance(s *Supervisor, id string) *Instance {
 	return i
 }
 
+// String names it for the supervision tree, which would otherwise print all of it.
+func (i *Instance) String() string { return "runtime " + i.id }
+
 // ID is the name of the instance.
 func (i *Instance) ID() string { return i.id }
 
