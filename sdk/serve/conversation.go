@@ -129,11 +129,13 @@ func (c *conversations) ReadAttachment(in *runtimev1.ReadAttachmentRequest, stre
 }
 
 func (c *conversations) PrepareRun(ctx context.Context, in *runtimev1.PrepareRunRequest) (*runtimev1.PrepareRunResponse, error) {
+	Fault(PointPrepareReceived)
 	return changing(c.s, func() (*runtimev1.PrepareRunResponse, error) {
 		resp, err := c.s.runs.prepare(ctx, fingerprint(in), protomap.FromPrepareRunRequest(in))
 		if err != nil {
 			return nil, clean(err)
 		}
+		Fault(PointPrepareAnswer)
 		return protomap.ToPrepareRunResponse(resp), nil
 	})
 }
@@ -147,10 +149,12 @@ func clean(err error) error {
 }
 
 func (c *conversations) CommitRun(ctx context.Context, in *runtimev1.CommitRunRequest) (*runtimev1.CommitRunResponse, error) {
+	Fault(PointCommitReceived)
 	resp, err := c.s.runs.commit(ctx, protomap.FromCommitRunRequest(in))
 	if err != nil {
 		return nil, unknown(err)
 	}
+	Fault(PointCommitAnswer)
 	return protomap.ToCommitRunResponse(resp), nil
 }
 

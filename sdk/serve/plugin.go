@@ -28,6 +28,8 @@ type Plugin struct {
 	Runtime runtime.Runtime
 	// Log takes what goes wrong; nil discards.
 	Log *slog.Logger
+	// Host replaces the HostService of the broker, for tests without one.
+	Host runtime.Host
 
 	once sync.Once
 	srv  *server
@@ -64,13 +66,20 @@ func (p *Plugin) server() *server {
 			log = slog.New(slog.DiscardHandler)
 		}
 		p.srv = newServer(p.Runtime, log)
+		p.srv.given = p.Host
 	})
 	return p.srv
 }
 
+// Stop ends the runtime's work as the end of the process does.
+func (p *Plugin) Stop() { p.end(orphanGrace) }
+
 // ServerOptions are the gRPC options every plugin server needs: the contract's message size, coded errors, panics
-// turned into errors, and answers that always fit on the wire.
+// turned into errors, and answers that always fit on the wire. log may be nil.
 func ServerOptions(log *slog.Logger) []grpc.ServerOption {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
 	return []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(MaxMessage),
 		grpc.MaxSendMsgSize(MaxMessage),
@@ -158,7 +167,8 @@ type server struct {
 	watchErr error
 
 	mu         sync.Mutex
-	host       *hostclient.Client
+	given      runtime.Host       // instead of host, in tests
+	host       *hostclient.Client // made with the first Configure
 	configured bool
 }
 

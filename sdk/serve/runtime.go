@@ -29,10 +29,13 @@ func (s *server) Configure(ctx context.Context, in *runtimev1.ConfigureRequest) 
 		return nil, err
 	}
 	s.mu.Lock()
-	if s.host == nil {
-		s.host = hostclient.New(s.broker, in.GetHostBrokerId())
+	host := s.given
+	if host == nil {
+		if s.host == nil {
+			s.host = hostclient.New(s.broker, in.GetHostBrokerId())
+		}
+		host = s.host
 	}
-	host := s.host
 	s.mu.Unlock()
 	if err := s.r.Configure(ctx, protomap.FromConfigureRequest(in), host); err != nil {
 		return nil, err
@@ -94,7 +97,7 @@ func (s *server) Watch(_ *runtimev1.WatchRequest, stream runtimev1.RuntimeServic
 
 // openSink gives the runtime its sink, once.
 func (s *server) openSink() error {
-	s.watching.Do(func() { s.watchErr = s.r.Watch(s.life, &statusSink{s}) })
+	s.watching.Do(func() { s.watchErr = s.r.Watch(s.life, &faultSink{next: &statusSink{s}}) })
 	return s.watchErr
 }
 

@@ -127,12 +127,12 @@ func (s *sink) stream(ctx context.Context, send func(*runtimev1.WatchResponse) e
 	s.mu.Lock()
 	close(s.ended)
 	s.ended = make(chan struct{})
-	ended := s.ended
+	over := s.ended
 	s.reader++
 	me := s.reader
 	s.mu.Unlock()
 	for {
-		batch, replaced := s.take(me)
+		batch, ended, replaced := s.take(me)
 		if replaced {
 			return codes.New(codes.WatchReplaced)
 		}
@@ -140,18 +140,22 @@ func (s *sink) stream(ctx context.Context, send func(*runtimev1.WatchResponse) e
 			if err := send(&runtimev1.WatchResponse{Events: batch}); err != nil {
 				return err
 			}
+			if ended {
+				Fault(PointRunEnded)
+			}
 			continue
 		}
 		select {
 		case <-s.more:
-		case <-ended:
+		case <-over:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
 }
 
-func (s *sink) take(me int) (batch []*runtimev1.Event, replaced bool) {
+// take gives the next batch, and says whether it ends a run and whether another stream has taken over.
+func (s *sink) take(me int) (batch []*runtimev1.Event, ended, replaced bool) {
 	s.mu.Lock()
 	if s.reader != me {
 		s.mu.Unlock()
@@ -160,7 +164,7 @@ func (s *sink) take(me int) (batch []*runtimev1.Event, replaced bool) {
 		case s.more <- struct{}{}:
 		default:
 		}
-		return nil, true
+		return nil, false, true
 	}
 	n, size := 0, 0
 	for n < len(s.queue) && n < batchEvents && (n == 0 || size+s.queue[n].cost <= batchBytes) {
@@ -178,8 +182,9 @@ func (s *sink) take(me int) (batch []*runtimev1.Event, replaced bool) {
 	batch = make([]*runtimev1.Event, 0, n)
 	for i := range items {
 		batch = append(batch, s.wire(&items[i].e))
+		ended = ended || items[i].e.RunEnded != nil
 	}
-	return batch, false
+	return batch, ended, false
 }
 
 // wire makes an event fit the contract: valid UTF-8, at most 8 MiB. What cannot fit loses its content, never its number.
