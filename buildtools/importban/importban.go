@@ -70,7 +70,7 @@ var doors = []door{
 		why: "the only room that speaks gRPC to a plugin knows no conversation and no phone"},
 	{of: "host/sessions/...", may: []string{"host/sessions/...", "host/ledger", "host/policy", "host/consent", "host/store", "host/obs", "protocol/...", "sdk/runtime"}, never: append(database, wire...),
 		why: "conversations know neither a phone's wire format nor a runtime's"},
-	{of: "host/phone/...", may: []string{"host/phone/...", "host/obs", "host/sessions", "protocol/...", "sdk/runtime"}, never: append(database, wire...),
+	{of: "host/phone/...", may: []string{"host/phone/...", "host/obs", "host/sessions", "host/sessions/snapshot", "protocol/...", "sdk/runtime"}, never: append(database, wire...),
 		why: "a dialect translates; it decides nothing and stores nothing"},
 	{of: "host/pairing", may: []string{"host/obs", "host/store", "protocol/..."}, never: wire,
 		why: "identities know no runtime and no socket"},
