@@ -1,0 +1,169 @@
+package agent
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/openphone-host/openphone/plugins/codex/appserver"
+	"github.com/openphone-host/openphone/protocol/codes"
+	"github.com/openphone-host/openphone/sdk/runtime"
+)
+
+// lookTimeout bounds one look at the runtime.
+const lookTimeout = 8 * time.Second
+
+// health keeps the status. It has its own mutex so that Health waits behind nothing.
+type health struct {
+	now func() time.Time
+
+	mu     sync.Mutex
+	status runtime.Status
+	looks  chan struct{} // closed when the look in progress is over; nil: none
+}
+
+func (h *health) init(now func() time.Time) {
+	h.now = now
+	h.status = runtime.Status{Condition: runtime.ConditionStarting, EvidenceAt: now(), ContentTypes: imageTypes}
+}
+
+func (h *health) capabilities(list []runtime.Capability) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.status.Capabilities = list
+	h.status.Methods = nil
+	for _, m := range profileMethods() {
+		h.status.Methods = append(h.status.Methods, m.Name)
+	}
+}
+
+// snapshot copies the status.
+func (h *health) snapshot() *runtime.Status {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s := h.status
+	s.Capabilities = slices.Clone(s.Capabilities)
+	return &s
+}
+
+// set changes the status and reports whether a phone would see it.
+func (h *health) set(change func(*runtime.Status)) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	old := h.status
+	change(&h.status)
+	h.status.EvidenceAt = h.now()
+	s := h.status
+	return old.Condition != s.Condition || old.Reason != s.Reason || old.NativeVersion != s.NativeVersion ||
+		old.ModelID != s.ModelID || old.ProviderID != s.ProviderID
+}
+
+// fatal is the reason no child can be waited for; empty: one may come.
+func (h *health) fatal() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.status.Condition != runtime.ConditionUnavailable {
+		return ""
+	}
+	switch r := h.status.Reason; r {
+	case codes.RuntimeMissing, codes.RuntimeTooOld:
+		return r
+	}
+	return ""
+}
+
+// Health implements runtime.Runtime. It never starts anything: a look asks the child that is there.
+func (a *Agent) Health(ctx context.Context, r *runtime.HealthRequest) (*runtime.Status, error) {
+	s := a.health.snapshot()
+	if r.MaxAge == nil || a.o.Now().Sub(s.EvidenceAt) <= *r.MaxAge {
+		return s, nil
+	}
+	a.mu.Lock()
+	l := a.link
+	a.mu.Unlock()
+	if l != nil {
+		a.look(ctx, l)
+	}
+	return a.health.snapshot(), nil
+}
+
+// look asks the child how it is; callers that come meanwhile wait for the same answer.
+func (a *Agent) look(ctx context.Context, l *link) {
+	h := &a.health
+	h.mu.Lock()
+	if wait := h.looks; wait != nil {
+		h.mu.Unlock()
+		select {
+		case <-wait:
+		case <-ctx.Done():
+		}
+		return
+	}
+	done := make(chan struct{})
+	h.looks = done
+	h.mu.Unlock()
+	defer func() {
+		h.mu.Lock()
+		h.looks = nil
+		h.mu.Unlock()
+		close(done)
+	}()
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+
+	models, err := l.client.Models(ctx)
+	if err != nil {
+		a.unwell(l, err)
+		return
+	}
+	account, err := l.client.Account(ctx)
+	if err != nil {
+		a.unwell(l, err)
+		return
+	}
+	model, provider, err := l.defaults(ctx)
+	broken := err != nil && appserver.Rejected(err)
+	if model == "" {
+		for _, m := range models {
+			if m.IsDefault {
+				model = m.ID
+			}
+		}
+	}
+	changed := h.set(func(s *runtime.Status) {
+		s.Condition, s.Reason, s.NativeVersion = runtime.ConditionReady, "", l.version
+		switch {
+		case broken:
+			s.Condition, s.Reason = runtime.ConditionDegraded, codeConfig
+		case account.RequiresOpenaiAuth && account.Account == nil:
+			s.Condition, s.Reason = runtime.ConditionDegraded, codes.RuntimeLoginRequired
+		}
+		s.ModelID, s.ProviderID = model, provider
+	})
+	a.tell(changed)
+}
+
+// unwell keeps the last knowledge when the child lives and only this look failed.
+func (a *Agent) unwell(l *link, err error) {
+	a.log.Info("status not read", "err", err)
+	select {
+	case <-l.client.Done():
+		return // the supervisor says so
+	default:
+	}
+	a.tell(a.health.set(func(s *runtime.Status) {
+		s.Condition, s.Reason, s.NativeVersion = runtime.ConditionDegraded, codes.RuntimeUnreachable, l.version
+	}))
+}
+
+// tell reports a changed status.
+func (a *Agent) tell(changed bool) {
+	if !changed {
+		return
+	}
+	s := a.health.snapshot()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.emit(runtime.Event{StatusChanged: s})
+}

@@ -1,0 +1,456 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/openphone-host/openphone/plugins/codex/appserver"
+	"github.com/openphone-host/openphone/protocol/codes"
+	"github.com/openphone-host/openphone/sdk/runtime"
+)
+
+// confirmWait is how long a change may take to be confirmed.
+const confirmWait = 10 * time.Second
+
+// Options of a conversation, and the words of mode and fast.
+const (
+	optThinking    = "thinking"
+	optFast        = "fast"
+	optPermissions = "permissions"
+	optMode        = "mode"
+
+	on, off = "on", "off"
+)
+
+func modeOf(s appserver.Settings) string {
+	if s.CollaborationMode == nil {
+		return "default"
+	}
+	return s.CollaborationMode.Mode
+}
+
+// GetSettings implements runtime.SettingsReader. A conversation that is not loaded is read without its lock.
+func (a *Agent) GetSettings(ctx context.Context, q *runtime.GetSettingsRequest) (*runtime.Settings, error) {
+	l, err := a.connected(ctx)
+	if err != nil {
+		return nil, err
+	}
+	models, err := l.client.Models(ctx)
+	if err != nil {
+		return nil, native(err)
+	}
+	if q.Session.IsZero() {
+		model, provider, err := l.defaults(ctx)
+		if err != nil {
+			return nil, native(err)
+		}
+		return a.catalogSettings(models, model, provider), nil
+	}
+	rec, err := a.load(ctx, q.Session)
+	if err != nil {
+		return nil, err
+	}
+	id := q.Session.NativeID
+	if rec.Thread != "" {
+		id = rec.Thread
+	}
+	if t := a.loaded(id); t != nil {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		return a.effectiveSettings(models, t.settings, t.guard || rec.Guard), nil
+	}
+	if id == "" || rec.Created && rec.empty() {
+		return a.freshSettings(ctx, l, models, rec)
+	}
+	known, err := l.client.ThreadRead(ctx, id)
+	if err != nil {
+		return nil, native(err)
+	}
+	s := a.catalogSettings(models, string(known.Model), string(known.ModelProvider))
+	if rec.Created {
+		a.recorded(s, models, rec, string(known.Effort))
+	}
+	return s, nil
+}
+
+// catalogSettings is what can be chosen, with nothing chosen: the options of a conversation cannot be changed without
+// one, or while somebody else may own it.
+func (a *Agent) catalogSettings(models []appserver.Model, model, provider string) *runtime.Settings {
+	s := &runtime.Settings{Scope: runtime.SettingsScopeSession, ModelID: model, ProviderID: provider, AsOfSeq: a.seq()}
+	for _, m := range models {
+		s.Models = append(s.Models, modelRow(m, provider))
+		if s.ModelID == "" && m.IsDefault {
+			s.ModelID = m.ID
+		}
+	}
+	return s
+}
+
+func modelRow(m appserver.Model, provider string) runtime.Model {
+	row := runtime.Model{
+		ModelID: m.ID, Name: string(m.DisplayName), ProviderID: provider, IsDefault: m.IsDefault,
+		DefaultThinkingLevel: string(m.DefaultEffort),
+	}
+	for _, e := range m.Efforts {
+		row.ThinkingLevels = append(row.ThinkingLevels, string(e.Effort))
+	}
+	if slices.Contains(m.InputModalities, "image") {
+		row.ContentTypes = imageTypes
+	}
+	return row
+}
+
+// freshSettings is what an empty conversation will get: what was chosen for it, else the computer's defaults.
+func (a *Agent) freshSettings(ctx context.Context, l *link, models []appserver.Model, rec *record) (*runtime.Settings, error) {
+	model, provider, err := l.defaults(ctx)
+	if err != nil {
+		return nil, native(err)
+	}
+	if rec.Model != "" {
+		model = rec.Model
+	}
+	s := a.catalogSettings(models, model, provider)
+	a.recorded(s, models, rec, rec.Effort)
+	return s, nil
+}
+
+// recorded lays what was confirmed last over settings that cannot be asked for now.
+func (a *Agent) recorded(s *runtime.Settings, models []appserver.Model, rec *record, effort string) {
+	mode, permissions := rec.Mode, rec.Permissions
+	if mode == "" {
+		mode = "default"
+	}
+	if permissions == "" {
+		permissions = permWorkspace
+	}
+	fast := rec.Fast != nil && *rec.Fast
+	s.Options = options(models, s.ModelID, s.ProviderID, effort, fast, permissions, mode, rec.Guard)
+}
+
+// effectiveSettings is what the runtime has confirmed.
+func (a *Agent) effectiveSettings(models []appserver.Model, e appserver.Settings, guard bool) *runtime.Settings {
+	s := a.catalogSettings(models, string(e.Model), string(e.ModelProvider))
+	effort := ""
+	if e.Effort != nil {
+		effort = *e.Effort
+	} else if i := findModel(models, s.ModelID); i >= 0 {
+		effort = string(models[i].DefaultEffort)
+	}
+	fast := e.ServiceTier != nil && *e.ServiceTier == fastTier
+	s.Options = options(models, s.ModelID, s.ProviderID, effort, fast, permissionMode(e), modeOf(e), guard)
+	if guard {
+		s.NoticeCode = codes.PermissionsNotRestored
+	}
+	return s
+}
+
+func options(models []appserver.Model, model, provider, effort string, fast bool, permissions, mode string, guard bool) []runtime.Option {
+	value := func(s string) *string {
+		if s == "" {
+			return nil
+		}
+		return &s
+	}
+	choices := func(list ...string) (out []runtime.OptionChoice) {
+		for _, v := range list {
+			out = append(out, runtime.OptionChoice{Value: v})
+		}
+		return out
+	}
+	thinking := runtime.Option{OptionID: optThinking, Name: "Thinking", Value: value(effort)}
+	speed := runtime.Option{OptionID: optFast, Name: "Fast", Choices: choices(off, on), Value: value(off)}
+	if fast {
+		speed.Value = value(on)
+	}
+	if i := findModel(models, model); i >= 0 {
+		for _, e := range models[i].Efforts {
+			thinking.Choices = append(thinking.Choices, runtime.OptionChoice{Value: string(e.Effort)})
+		}
+		thinking.Available = len(thinking.Choices) > 0
+		speed.Available = provider == "openai" && hasTier(models[i])
+	}
+	return []runtime.Option{
+		thinking, speed,
+		{
+			OptionID: optPermissions, Name: "Permissions", Choices: choices(permWorkspace, permReadOnly, permFull),
+			Value: value(permissions), Available: true, ConfirmationRequired: guard,
+		},
+		{OptionID: optMode, Name: "Mode", Choices: choices("default", "plan"), Value: value(mode), Available: true},
+	}
+}
+
+func findModel(models []appserver.Model, id string) int {
+	return slices.IndexFunc(models, func(m appserver.Model) bool { return m.ID == id || m.Model == id })
+}
+
+func hasTier(m appserver.Model) bool {
+	return slices.ContainsFunc(m.ServiceTiers, func(t appserver.Tier) bool { return t.ID == fastTier })
+}
+
+// SetSettings implements runtime.SettingsKeeper.
+func (a *Agent) SetSettings(ctx context.Context, q *runtime.SetSettingsRequest) (*runtime.Settings, error) {
+	if err := a.admit(); err != nil {
+		return nil, err
+	}
+	if q.Session.IsZero() {
+		return nil, codes.New(codes.ScopeInvalid)
+	}
+	l, err := a.connected(ctx)
+	if err != nil {
+		return nil, err
+	}
+	models, err := l.client.Models(ctx)
+	if err != nil {
+		return nil, native(err)
+	}
+	choice := q.Options[optPermissions]
+	if _, ok := grants[choice]; choice != "" && !ok {
+		return nil, codes.New(codes.OptionInvalid)
+	}
+	t, rec, err := a.ensure(ctx, l, q.Session, choice)
+	if err != nil {
+		return nil, err
+	}
+	a.mu.Lock()
+	busy := t.active != "" || t.starting != nil
+	now := t.settings
+	a.mu.Unlock()
+	if busy {
+		return nil, codes.New(codes.RunActive)
+	}
+	u, err := plan(models, now, q)
+	if err != nil {
+		return nil, err
+	}
+	u.ThreadID = t.id
+	if err := a.change(ctx, l, t, u); err != nil {
+		return nil, err
+	}
+	if err := a.remember(ctx, t, rec, q); err != nil {
+		return nil, err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	s := a.effectiveSettings(models, t.settings, t.guard || rec.Guard)
+	if q.Session.NativeID != t.id {
+		a.emit(runtime.Event{SessionID: q.Session.SessionID, NativeID: t.id, SessionChanged: &runtime.Session{Ref: t.session}})
+	}
+	a.emit(runtime.Event{SessionID: t.session.SessionID, NativeID: t.id, SettingsChanged: s})
+	s.AsOfSeq = a.seq()
+	return s, nil
+}
+
+// plan checks what a person chose against the catalog and turns it into a native change.
+func plan(models []appserver.Model, now appserver.Settings, q *runtime.SetSettingsRequest) (appserver.Update, error) {
+	var u appserver.Update
+	model, effort := string(now.Model), now.Effort
+	if q.ProviderID != nil && *q.ProviderID != "" && *q.ProviderID != string(now.ModelProvider) {
+		return u, codes.New(codes.ModelMissing)
+	}
+	at := findModel(models, model)
+	if q.ModelID != nil {
+		if at = findModel(models, *q.ModelID); at < 0 {
+			return u, codes.New(codes.ModelMissing)
+		}
+		model = models[at].ID
+		u.Model, u.Effort = model, string(models[at].DefaultEffort)
+		effort = &u.Effort
+	}
+	for id, v := range q.Options {
+		switch id {
+		case optThinking:
+			if at < 0 || !slices.ContainsFunc(models[at].Efforts, func(e appserver.Effort) bool { return string(e.Effort) == v }) {
+				return u, codes.New(codes.OptionInvalid)
+			}
+			u.Effort = v
+			effort = &u.Effort
+		case optFast:
+			if now.ModelProvider != "openai" || at < 0 || !hasTier(models[at]) || (v != on && v != off) {
+				return u, codes.New(codes.OptionInvalid)
+			}
+			u.ServiceTier = tierJSON(v == on)
+		case optPermissions:
+			g, ok := grants[v]
+			if !ok {
+				return u, codes.New(codes.OptionInvalid)
+			}
+			u.Permissions, u.ApprovalPolicy, u.ApprovalsReviewer = g.Profile, g.policy(), g.Reviewer
+		case optMode:
+			if v != "default" && v != "plan" {
+				return u, codes.New(codes.OptionInvalid)
+			}
+		default:
+			return u, codes.New(codes.SettingsUnsupported)
+		}
+	}
+	if v, ok := q.Options[optMode]; ok {
+		u.CollaborationMode = &appserver.CollaborationMode{
+			Mode: v, Settings: appserver.CollaborationSettings{Model: model, ReasoningEffort: effort},
+		}
+	}
+	return u, nil
+}
+
+// change asks for settings and returns when they are in force. The answer of the call proves nothing: the notification
+// does, and where nothing changes there is none, so the thread is read.
+func (a *Agent) change(ctx context.Context, l *link, t *thread, u appserver.Update) error {
+	a.mu.Lock()
+	before, changed := t.settings, t.changed
+	a.mu.Unlock()
+	same := fits(before, u, false)
+	if err := l.client.SettingsUpdate(ctx, u); err != nil {
+		switch {
+		case appserver.Classify(err) == appserver.RefusalProfile:
+			return codes.New(codes.OptionInvalid)
+		case appserver.Rejected(err):
+			return codes.New(codes.NotConfirmed).With(codes.NotDispatched).Because(err)
+		}
+		return codes.New(codes.NotConfirmed).Because(err)
+	}
+	if !same {
+		deadline := time.NewTimer(confirmWait)
+		defer deadline.Stop()
+		for wait := true; wait; {
+			select {
+			case <-changed:
+				a.mu.Lock()
+				wait = !fits(t.settings, u, true)
+				changed = t.changed
+				a.mu.Unlock()
+				if !wait {
+					return a.confirmed(t, u)
+				}
+			case <-deadline.C:
+				wait = false
+			case <-ctx.Done():
+				return codes.New(codes.NotConfirmed).Because(ctx.Err())
+			case <-l.client.Done():
+				return codes.New(codes.NotConfirmed)
+			}
+		}
+	}
+	res, err := l.client.ThreadResume(ctx, appserver.ThreadParams{ThreadID: t.id, ExcludeTurns: true})
+	if err != nil {
+		return codes.New(codes.NotConfirmed).Because(err)
+	}
+	a.mu.Lock()
+	select {
+	case <-changed: // a notification came meanwhile: it is newer than the answer
+	default:
+		t.apply(res.Settings())
+	}
+	ok := fits(t.settings, u, !same)
+	a.mu.Unlock()
+	if !ok {
+		return codes.New(codes.NotConfirmed)
+	}
+	return a.confirmed(t, u)
+}
+
+// confirmed lifts the guard once permissions a person chose are in force.
+func (a *Agent) confirmed(t *thread, u appserver.Update) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if u.Permissions != "" {
+		t.guard = false
+	}
+	return nil
+}
+
+// fits compares effective settings with a change. Instructions that were asked for as null come back as the text of
+// the built-in preset; that counts only for what was really sent (dispatched), never as proof that a text somebody
+// else has set is the preset.
+func fits(s appserver.Settings, u appserver.Update, dispatched bool) bool {
+	if u.Model != "" && string(s.Model) != u.Model ||
+		u.Effort != "" && (s.Effort == nil || *s.Effort != u.Effort) {
+		return false
+	}
+	if u.ServiceTier != nil {
+		var want *string
+		_ = json.Unmarshal(u.ServiceTier, &want)
+		has := s.ServiceTier
+		if has != nil && *has == "default" {
+			has = nil
+		}
+		if (want == nil) != (has == nil) || want != nil && *want != *has {
+			return false
+		}
+	}
+	if u.Permissions != "" {
+		policy, _ := u.ApprovalPolicy.(json.RawMessage)
+		if !granted(s, grant{Profile: u.Permissions, Policy: string(policy), Reviewer: u.ApprovalsReviewer}) {
+			return false
+		}
+	}
+	return u.CollaborationMode == nil || sameMode(s.CollaborationMode, u.CollaborationMode, dispatched)
+}
+
+func sameMode(have, want *appserver.CollaborationMode, dispatched bool) bool {
+	if have == nil || have.Mode != want.Mode || have.Settings.Model != want.Settings.Model ||
+		!equal(have.Settings.ReasoningEffort, want.Settings.ReasoningEffort) {
+		return false
+	}
+	h, w := have.Settings.DeveloperInstructions, want.Settings.DeveloperInstructions
+	if w == nil {
+		return h == nil || dispatched && *h != ""
+	}
+	return h != nil && *h == *w
+}
+
+func equal(a, b *string) bool { return a == nil && b == nil || a != nil && b != nil && *a == *b }
+
+// remember keeps what a person chose, so that an empty thread can be made again with it.
+func (a *Agent) remember(ctx context.Context, t *thread, rec *record, q *runtime.SetSettingsRequest) error {
+	a.mu.Lock()
+	s := t.settings
+	a.mu.Unlock()
+	if q.ModelID != nil {
+		rec.Model = string(s.Model)
+	}
+	if _, ok := q.Options[optThinking]; (ok || q.ModelID != nil) && s.Effort != nil {
+		rec.Effort = *s.Effort
+	}
+	if v, ok := q.Options[optFast]; ok {
+		fast := v == on
+		rec.Fast = &fast
+	}
+	if v, ok := q.Options[optPermissions]; ok {
+		rec.Permissions, rec.Guard = v, false
+	}
+	if v, ok := q.Options[optMode]; ok {
+		rec.Mode = v
+	}
+	return a.save(ctx, rec)
+}
+
+// promptOptions checks the options of one prompt: the effort, which Codex keeps for the next ones too.
+func (a *Agent) promptOptions(ctx context.Context, l *link, t *thread, opts map[string]string) (string, error) {
+	level, ok := opts[optThinking]
+	if !ok || level == "" {
+		if len(opts) > 0 && !ok {
+			return "", codes.New(codes.SettingsUnsupported)
+		}
+		return "", nil
+	}
+	models, err := l.client.Models(ctx)
+	if err != nil {
+		return "", native(err)
+	}
+	a.mu.Lock()
+	at := findModel(models, string(t.settings.Model))
+	a.mu.Unlock()
+	if at < 0 || !slices.ContainsFunc(models[at].Efforts, func(e appserver.Effort) bool { return string(e.Effort) == level }) {
+		return "", codes.New(codes.OptionInvalid)
+	}
+	return level, nil
+}
+
+// tellSettings reports newer settings of a thread, without the catalog. Called with the mutex held.
+func (a *Agent) tellSettings(t *thread) {
+	if t.starting != nil || t.active != "" {
+		return // they are the next turn's; the end of this one is soon enough
+	}
+	a.emit(runtime.Event{SessionID: t.session.SessionID, NativeID: t.id, SettingsChanged: a.effectiveSettings(nil, t.settings, t.guard)})
+}
