@@ -2,8 +2,6 @@ package clawket
 
 import (
 	"encoding/json"
-	"reflect"
-	"slices"
 	"strings"
 	"testing"
 	"testing/quick"
@@ -25,29 +23,6 @@ func FuzzParseRequest(f *testing.F) {
 			t.Errorf("%q has params %q", frame, q.Params)
 		}
 	})
-}
-
-// A row of the catalog must be encoded with its keys sorted at every depth, whoever adds a field.
-func TestSessionIsEncodedCanonically(t *testing.T) {
-	var check func(reflect.Type)
-	check = func(typ reflect.Type) {
-		for typ.Kind() == reflect.Pointer {
-			typ = typ.Elem()
-		}
-		if typ.Kind() != reflect.Struct {
-			return
-		}
-		var names []string
-		for i := range typ.NumField() {
-			name, _, _ := strings.Cut(typ.Field(i).Tag.Get("json"), ",")
-			names = append(names, name)
-			check(typ.Field(i).Type)
-		}
-		if !slices.IsSorted(names) {
-			t.Errorf("fields of %s are not in the order of their names: %v", typ, names)
-		}
-	}
-	check(reflect.TypeFor[Session]())
 }
 
 func TestUTF16(t *testing.T) {

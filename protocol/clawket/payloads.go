@@ -52,9 +52,7 @@ type Project struct {
 	Path      string `json:"path"`
 }
 
-// Session is one row of the catalog. The fields stand in the order of their names, so that encoding a row gives its
-// canonical text (keys sorted at every depth); a test keeps it that way. An unknown optional text is left out: null
-// would make a phone refuse the whole list.
+// Session is one row of the catalog. An unknown optional text is left out: null would make a phone refuse the whole list.
 type Session struct {
 	AgentID                   string   `json:"agentId"`
 	AllowedActions            Actions  `json:"allowedActions"`

@@ -1,9 +1,43 @@
 package conversations
 
-import "context"
+import (
+	"context"
 
-type catalog struct{ d *Dialect }
+	"github.com/openphone-host/openphone/host/sessions/snapshot"
+	"github.com/openphone-host/openphone/protocol/clawket"
+)
 
-func newCatalog(d *Dialect) *catalog { return &catalog{d} }
+// newCatalog makes the synchronised catalog of this backend: its rows are the descriptors phones see, read strictly, so
+// that a partial list is never taken for a complete one (SYNC-03).
+func (d *Dialect) newCatalog() *snapshot.Catalog {
+	return snapshot.New(snapshot.Options{
+		Generation: d.svc.Generation,
+		Read: func(ctx context.Context) ([]snapshot.Row, error) {
+			rows, err := d.svc.List(ctx, true)
+			if err != nil {
+				return nil, err
+			}
+			out := make([]snapshot.Row, 0, len(rows))
+			for i := range rows {
+				text, err := clawket.Marshal(d.descriptor(&rows[i]))
+				if err != nil {
+					return nil, err
+				}
+				out = append(out, snapshot.Row{Key: rows[i].Key, JSON: text})
+			}
+			return out, nil
+		},
+	})
+}
 
-func (d *Dialect) syncCatalog(ctx context.Context, c *call) (any, error) { return nil, nil }
+// syncCatalog answers sessions.sync; its parameters are checked strictly, whatever else is tolerated elsewhere.
+func (d *Dialect) syncCatalog(ctx context.Context, c *call) (any, error) {
+	r, err := snapshot.ParseRequest(c.raw)
+	if err != nil {
+		return nil, err
+	}
+	if !d.traits.pageIndex {
+		r.PageIndex = false
+	}
+	return d.catalog.Sync(ctx, r)
+}

@@ -135,7 +135,7 @@ func (d *Dialect) promptStatus(ctx context.Context, c *call) (any, error) {
 		return nil, err
 	}
 	runID, recorded, err := d.svc.PromptStatus(ctx, key, id)
-	if err != nil && (codes.Of(err) != codes.SessionUnknown || d.backend == "codex") {
+	if err != nil && (codes.Of(err) != codes.SessionUnknown || d.traits.statusFails) {
 		return nil, err
 	}
 	if err != nil || !recorded {

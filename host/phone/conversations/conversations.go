@@ -15,6 +15,7 @@ import (
 
 	"github.com/openphone-host/openphone/host/phone"
 	"github.com/openphone-host/openphone/host/sessions"
+	"github.com/openphone-host/openphone/host/sessions/snapshot"
 	"github.com/openphone-host/openphone/protocol/clawket"
 	"github.com/openphone-host/openphone/protocol/codes"
 	"github.com/openphone-host/openphone/sdk/runtime"
@@ -37,7 +38,7 @@ type Dialect struct {
 	svc     sessions.Service
 	log     *slog.Logger
 	traits  traits
-	sync    *catalog
+	catalog *snapshot.Catalog
 	cancel  func()
 
 	// about is the runtime's last account of itself; it has the sentences of the plugin's own codes.
@@ -59,13 +60,16 @@ func New(o Options) *Dialect {
 		backend: o.Backend, event: clawket.EventName(o.Backend), version: plainVersion(o.Version), svc: o.Service,
 		log: o.Log, traits: traitsOf(o.Backend), peers: map[phone.Peer]*interest{},
 	}
-	d.sync = newCatalog(d)
+	d.catalog = d.newCatalog()
 	d.cancel = o.Service.Subscribe(d.deliver)
 	return d
 }
 
-// Close stops the events.
-func (d *Dialect) Close() { d.cancel() }
+// Close stops the events and ends a read of the catalog.
+func (d *Dialect) Close() {
+	d.cancel()
+	d.catalog.Close()
+}
 
 // Join implements phone.Dialect.
 func (d *Dialect) Join(p phone.Peer) {

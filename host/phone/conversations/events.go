@@ -146,7 +146,11 @@ func (d *Dialect) chunk(base clawket.Update, u *sessions.Update) []event {
 	if !u.Appends {
 		return nil
 	}
-	c.Text, c.TextMode = &u.Text, clawket.TextDelta
+	text := u.Text
+	if u.StartsPart {
+		text = "\n\n" + text
+	}
+	c.Text, c.TextMode = &text, clawket.TextDelta
 	return d.plain(c)
 }
 
@@ -216,7 +220,7 @@ func (d *Dialect) finished(base clawket.Update, u *sessions.Update) []event {
 	if base.StopReason != clawket.StopError {
 		return d.plain(base)
 	}
-	text := d.notice1(end.Code, end.NoticeText)
+	text := d.shown(end.Code, end.NoticeText)
 	if d.traits.terminalMessage {
 		turn := u.NativeRunID
 		if turn == "" {
@@ -228,8 +232,8 @@ func (d *Dialect) finished(base clawket.Update, u *sessions.Update) []event {
 	return []event{{update: d.errorUpdate(u.SessionKey, u.RunID, end.Code, text)}, {update: base}}
 }
 
-// notice1 is the sentence to show for a code, unless there is a text for it already. Neither may log the phone out.
-func (d *Dialect) notice1(code, text string) string {
+// shown is the sentence to show for a code, unless there is a text for it already. Neither may log the phone out.
+func (d *Dialect) shown(code, text string) string {
 	if text != "" && !loggedOut.MatchString(text) {
 		return text
 	}
@@ -289,7 +293,7 @@ func (d *Dialect) notice(u *sessions.Update) []event {
 		return nil
 	}
 	if n.Severity == runtime.SeverityError || n.Severity == runtime.SeverityWarning {
-		return d.plain(d.errorUpdate(u.SessionKey, u.RunID, n.Code, d.notice1(n.Code, n.Text)))
+		return d.plain(d.errorUpdate(u.SessionKey, u.RunID, n.Code, d.shown(n.Code, n.Text)))
 	}
 	if !d.traits.systemEvents || u.SessionKey == "" {
 		return nil
@@ -300,7 +304,7 @@ func (d *Dialect) notice(u *sessions.Update) []event {
 	case "compaction_ended":
 		return d.plain(clawket.Update{Type: clawket.UpdateCompaction, SessionKey: u.SessionKey, Phase: "end"})
 	}
-	text := d.notice1(n.Code, n.Text)
+	text := d.shown(n.Code, n.Text)
 	return d.plain(clawket.Update{Type: clawket.UpdateSystemEvent, SessionKey: u.SessionKey, Kind: "info", Text: &text, TimestampMS: millis(u.At)})
 }
 

@@ -130,7 +130,7 @@ func (d *Dialect) answers(c *call, q *runtime.Question) (map[string][]string, er
 	var fields map[string][]string
 	switch d.questionKind(q) {
 	case clawket.QuestionForm:
-		if c.read("answers", '{', &fields); c.failed || len(fields) != len(q.Fields) {
+		if c.read("answers", '{', &fields); c.failed {
 			return nil, bad
 		}
 	case clawket.QuestionConfirm:
@@ -145,45 +145,12 @@ func (d *Dialect) answers(c *call, q *runtime.Question) (map[string][]string, er
 	if c.failed {
 		return nil, bad
 	}
-	for i := range q.Fields {
-		f := &q.Fields[i]
-		if values, ok := fields[f.FieldID]; !ok || !d.fits(f, values) {
+	for _, values := range fields { // whether they are all there and may be chosen is the service's to say
+		if d.traits.oneAnswer && len(values) != 1 || d.traits.forms && slices.ContainsFunc(values, blank) {
 			return nil, bad
 		}
 	}
 	return fields, nil
-}
-
-// fits reports whether values answer a field: one listed choice, several where that is allowed, or one text of one's own.
-func (d *Dialect) fits(f *runtime.Field, values []string) bool {
-	if len(values) == 0 || len(values) > 1 && (!f.MultiSelect || d.traits.oneAnswer) {
-		return false
-	}
-	listed := 0
-	for i, v := range values {
-		if slices.Contains(values[:i], v) || clawket.UTF16Len(v) > clawket.MaxAnswerUnits {
-			return false
-		}
-		if isListed(f, v) {
-			listed++
-		}
-	}
-	if listed == len(values) {
-		return true
-	}
-	free := f.AllowCustom || f.Kind == runtime.FieldKindLine || f.Kind == runtime.FieldKindText
-	if !free || len(values) != 1 {
-		return false
-	}
-	// An empty text is an answer where a text is asked for by itself; in a form it would be a field left out.
-	return !blank(values[0]) || !d.traits.forms && (f.Kind == runtime.FieldKindLine || f.Kind == runtime.FieldKindText)
-}
-
-func isListed(f *runtime.Field, v string) bool {
-	if f.Kind == runtime.FieldKindConfirm {
-		return v == "true" || v == "false"
-	}
-	return slices.ContainsFunc(f.Options, func(o runtime.FieldOption) bool { return o.Label == v })
 }
 
 // approvals lists what waits for consent. The two shipped apps want two different shapes.

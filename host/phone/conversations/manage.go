@@ -10,9 +10,9 @@ import (
 // create begins a conversation, or a copy of another one. Codex and Pi cut a title that is too long, Claude refuses it.
 func (d *Dialect) create(ctx context.Context, c *call) (any, error) {
 	var title string
-	if d.backend == "claude-code" {
+	if d.traits.titleRefused {
 		if c.given("title") {
-			if title = c.text("title", d.traits.titleUnits); blank(title) {
+			if title = c.anyText("title"); !c.failed && (blank(title) || clawket.UTF16Len(title) > d.traits.titleUnits) {
 				return nil, codes.New(codes.TitleInvalid)
 			}
 		}
@@ -24,7 +24,7 @@ func (d *Dialect) create(ctx context.Context, c *call) (any, error) {
 	if err := c.err(); err != nil {
 		return nil, err
 	}
-	if d.backend == "claude-code" && from != "" && project != "" {
+	if d.traits.titleRefused && from != "" && project != "" {
 		return nil, codes.New(codes.ParamsInvalid)
 	}
 	row, err := d.svc.Create(ctx, title, project, from)

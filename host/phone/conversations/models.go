@@ -131,7 +131,7 @@ func choices(o *runtime.Option) []string {
 	return out
 }
 
-// selectModel changes the model of one conversation to one that is on offer.
+// selectModel changes the model of one conversation; the service refuses one that is not on offer.
 func (d *Dialect) selectModel(ctx context.Context, c *call) (any, error) {
 	key, model, provider := c.sessionKey(), c.text("model", maxNameUnits), c.optional("provider", maxNameUnits)
 	scope := c.optional("scope", maxNameUnits)
@@ -141,28 +141,24 @@ func (d *Dialect) selectModel(ctx context.Context, c *call) (any, error) {
 	if scope != "session" {
 		return nil, codes.New(codes.ScopeInvalid)
 	}
-	s, err := d.svc.Settings(ctx, key)
-	if err != nil {
-		return nil, err
-	}
-	at := slices.IndexFunc(s.Models, func(m runtime.Model) bool {
-		return m.ModelID == model && (d.traits.anyProvider || provider == "" || m.ProviderID == provider)
-	})
-	if at < 0 {
-		return nil, codes.New(codes.OptionInvalid)
-	}
 	change := sessions.SettingsChange{ModelID: &model}
-	if d.backend == "codex" {
+	switch {
+	case d.traits.sameProvider:
 		// Another provider would need another configuration; only the one in force can be kept.
+		s, err := d.svc.Settings(ctx, key)
+		if err != nil {
+			return nil, err
+		}
 		if provider != s.ProviderID {
 			return nil, codes.New(codes.OptionInvalid)
 		}
-	} else if p := s.Models[at].ProviderID; p != "" && !d.traits.anyProvider {
-		change.ProviderID = &p
+	case provider != "" && !d.traits.anyProvider:
+		change.ProviderID = &provider
 	}
 	return d.change(ctx, key, change)
 }
 
+// setThinking takes a level the present model offers; not every model offers all of them.
 func (d *Dialect) setThinking(ctx context.Context, c *call) (any, error) {
 	key, level := c.sessionKey(), c.text("level", maxNameUnits)
 	if err := c.err(); err != nil {
@@ -197,7 +193,7 @@ func (d *Dialect) setFast(ctx context.Context, c *call) (any, error) {
 	if enabled {
 		value = "on"
 	}
-	return d.setOption(ctx, key, optionFast, value)
+	return d.change(ctx, key, sessions.SettingsChange{Options: map[string]string{optionFast: value}})
 }
 
 // setPermissions is a person's explicit choice; nothing else may widen what a conversation is allowed.
@@ -209,22 +205,7 @@ func (d *Dialect) setPermissions(ctx context.Context, c *call) (any, error) {
 	if strings.EqualFold(mode, "custom") {
 		return nil, codes.New(codes.OptionInvalid)
 	}
-	return d.setOption(ctx, key, optionPermissions, mode)
-}
-
-func (d *Dialect) setOption(ctx context.Context, key, id, value string) (any, error) {
-	s, err := d.svc.Settings(ctx, key)
-	if err != nil {
-		return nil, err
-	}
-	o := option(s, id)
-	if o == nil {
-		return nil, codes.New(codes.SettingsUnsupported)
-	}
-	if !o.Available || !slices.Contains(choices(o), value) {
-		return nil, codes.New(codes.OptionInvalid)
-	}
-	return d.change(ctx, key, sessions.SettingsChange{Options: map[string]string{id: value}})
+	return d.change(ctx, key, sessions.SettingsChange{Options: map[string]string{optionPermissions: mode}})
 }
 
 func (d *Dialect) change(ctx context.Context, key string, c sessions.SettingsChange) (any, error) {

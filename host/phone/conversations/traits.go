@@ -45,8 +45,10 @@ type traits struct {
 	noSkill        bool
 	keyNotBlank    bool
 	titleUnits     int
+	titleRefused   bool // a title that is too long is refused, not cut
 	fingerprint    func(c *call) (string, error)
 	abortCompleted bool // chat.abort needs a run and answers completed
+	statusFails    bool // chat.promptStatus of an unknown conversation is an error
 
 	// History.
 	pageSize      int
@@ -66,6 +68,7 @@ type traits struct {
 	modelOrder        bool // sortOrder and resolvedModel
 	contextAndCost    bool
 	anyProvider       bool // models.select ignores the provider
+	sameProvider      bool // models.select cannot change the provider
 }
 
 func without(methods ...string) map[string]bool {
@@ -90,7 +93,8 @@ var knownTraits = map[string]traits{
 		activity: true, pageIndex: true, alwaysVision: true, profile: true, modelFields: true, desktop: true, sessionFlags: true,
 		continues: true, archivable: true,
 		textUnits: 128000, images: 6, titleUnits: 200, fingerprint: fingerprintWhole,
-		pageSize: 40, forms: true, oneAnswer: true,
+		statusFails: true,
+		pageSize:    40, forms: true, oneAnswer: true, sameProvider: true,
 	},
 	"claude-code": {
 		without: without(clawket.MethodSessionsArchive, clawket.MethodSessionsArchived, clawket.MethodChatSteer,
@@ -98,7 +102,7 @@ var knownTraits = map[string]traits{
 		activity: true, alwaysVision: true, alwaysProject: true,
 		informal:  map[string]any{"steer": false, "thinkingLevels": false, "skills": false, "sessionBranch": true},
 		continues: true, reasons: true,
-		textUnits: 200000, images: 4, imageBase64: 5 << 20, noThinking: true, noSkill: true, keyNotBlank: true, titleUnits: 300,
+		textUnits: 200000, images: 4, imageBase64: 5 << 20, noThinking: true, noSkill: true, keyNotBlank: true, titleUnits: 300, titleRefused: true,
 		fingerprint: fingerprintContent, abortCompleted: true,
 		pageSize: 100, decimalCursor: true, forms: true, bareApprovals: true, modelOrder: true, anyProvider: true,
 	},
