@@ -230,7 +230,7 @@ func (f *fake) answers() []*runtime.ResolveInteractionRequest {
 // rig is a Conversations over a fake runtime and a real store, with everything it told phones.
 type rig struct {
 	*Conversations
-	t    *testing.T
+	t    testing.TB
 	f    *fake
 	dir  string
 	db   *store.Store
@@ -244,7 +244,7 @@ type rig struct {
 	id      int
 }
 
-func newRig(t *testing.T, change ...func(*Options)) *rig {
+func newRig(t testing.TB, change ...func(*Options)) *rig {
 	t.Helper()
 	r := &rig{t: t, f: newFake(), dir: t.TempDir(), changed: make(chan struct{})}
 	r.start(change...)

@@ -1,0 +1,357 @@
+package sessions
+
+import (
+	"context"
+	"fmt"
+	goruntime "runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/openphone-host/openphone/internal/rules"
+	"github.com/openphone-host/openphone/protocol/codes"
+	"github.com/openphone-host/openphone/sdk/runtime"
+)
+
+func phase(p runtime.RunPhase, end *runtime.RunEnded) func(*runtime.ReconcileRequest) *runtime.ReconcileResponse {
+	return func(q *runtime.ReconcileRequest) *runtime.ReconcileResponse {
+		resp := &runtime.ReconcileResponse{}
+		for _, o := range q.Runs {
+			resp.Runs = append(resp.Runs, runtime.RunState{Session: o.Session, RunID: o.RunID, NativeRunID: o.NativeRunID, Phase: p, End: end})
+		}
+		return resp
+	}
+}
+
+func TestReconcile(t *testing.T) {
+	for _, x := range []struct {
+		name   string
+		answer func(*runtime.ReconcileRequest) *runtime.ReconcileResponse
+		reason runtime.EndReason
+		code   string
+		open   bool
+	}{
+		{"running", phase(runtime.RunPhaseRunning, nil), 0, "", true},
+		{"ended well", phase(runtime.RunPhaseEnded, &runtime.RunEnded{Reason: runtime.EndReasonCompleted}), runtime.EndReasonCompleted, "", false},
+		{"ended badly", phase(runtime.RunPhaseEnded, &runtime.RunEnded{Reason: runtime.EndReasonFailed, Code: codes.ModelMissing}), runtime.EndReasonFailed, codes.ModelMissing, false},
+		{"ended, no word how", phase(runtime.RunPhaseEnded, nil), runtime.EndReasonUnspecified, codes.Interrupted, false},
+		{"never seen", phase(runtime.RunPhaseNeverSeen, nil), runtime.EndReasonFailed, codes.RunNotDispatched, false},
+		{"nobody knows", phase(runtime.RunPhaseUnspecified, nil), runtime.EndReasonUnspecified, codes.Interrupted, false},
+		{"a newer phase", phase(99, nil), runtime.EndReasonUnspecified, codes.Interrupted, false},
+		{"left out", func(*runtime.ReconcileRequest) *runtime.ReconcileResponse { return &runtime.ReconcileResponse{} }, runtime.EndReasonUnspecified, codes.Interrupted, false},
+	} {
+		for _, host := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/host restarted %t", x.name, host), func(t *testing.T) {
+				r := newRig(t)
+				key := r.create()
+				id := r.send(key, "x", "k")
+				r.emit(runtime.Event{RunID: id, RunStarted: &runtime.RunStarted{NativeRunID: "turn-7"}}, text(id, "a", "half"))
+				if host {
+					r.restart()
+				} else {
+					r.Down(r.gen, codes.PluginCrashed)
+					if n := r.seen(NoticeRaised); len(n) != 1 || n[0].RunID != id || n[0].Notice.Code != codes.PluginCrashed {
+						t.Errorf("noticed %+v", n)
+					}
+				}
+				if _, err := r.Send(t.Context(), prompt(key, "y", "k-2")); codes.Of(err) != codes.RunActive {
+					t.Errorf("the run does not survive its process: %v", err)
+				}
+				r.up(func(q *runtime.ReconcileRequest) *runtime.ReconcileResponse {
+					if len(q.Runs) != 1 || q.Runs[0].RunID != id || q.Runs[0].NativeRunID != "turn-7" ||
+						q.Runs[0].Outcome != runtime.OutcomeDispatched || q.Runs[0].Session.SessionID != key {
+						t.Errorf("asked about %+v", q.Runs)
+					}
+					return x.answer(q)
+				})
+				ends := r.seen(RunFinished)
+				if x.open {
+					if len(ends) != 0 {
+						t.Fatalf("it ended: %+v", ends[0].End)
+					}
+					r.emit(runtime.Event{RunID: id, Text: &runtime.TextChunk{PartID: "a", Text: "half and", Replace: true}}, text(id, "a", " all"), ended(id))
+					if ends = r.seen(RunFinished); len(ends) != 1 || ends[0].End.Message.Parts[0].Text != "half and all" {
+						t.Fatalf("ends %+v", ends)
+					}
+				} else if len(ends) != 1 || ends[0].End.Reason != x.reason || ends[0].End.Code != x.code || (x.code != "") != (ends[0].End.NoticeText != "") {
+					t.Fatalf("ends %+v", ends)
+				}
+				r.send(key, "y", "k-3")
+				if n := len(r.f.runs()); n != 2 {
+					t.Errorf("%d dispatches, want 2", n)
+				}
+			})
+		}
+	}
+}
+
+func TestRunsTheHostDidNotKnow(t *testing.T) {
+	r := newRig(t)
+	elsewhere := func(*runtime.ReconcileRequest) *runtime.ReconcileResponse {
+		return &runtime.ReconcileResponse{Runs: []runtime.RunState{
+			{Session: runtime.SessionRef{NativeID: "n1"}, RunID: "desktop:1", NativeRunID: "1", Phase: runtime.RunPhaseRunning},
+			{Session: runtime.SessionRef{NativeID: "n2"}, RunID: "desktop:2", Phase: runtime.RunPhaseEnded},
+		}}
+	}
+	r.up(elsewhere)
+	if s := r.seen(RunStarted); len(s) != 1 || s[0].RunID != "desktop:1" {
+		t.Fatalf("started %+v", s)
+	}
+	r.Down(r.gen, codes.PluginCrashed)
+	r.up(elsewhere)
+	if len(r.seen(RunStarted)) != 1 || len(r.seen(RunFinished)) != 0 {
+		t.Error("it began or ended again")
+	}
+	r.Down(r.gen, codes.PluginCrashed)
+	r.up()
+	if e := r.seen(RunFinished); len(e) != 1 || e[0].End.Code != codes.Interrupted {
+		t.Errorf("ends %+v", e)
+	}
+}
+
+// While a dispatch is under way, a gap in the events must not make the same process declare the run lost.
+func TestGapWhileCommitting(t *testing.T) {
+	r := newRig(t)
+	key := r.create()
+	r.f.onCommit = func(context.Context, *runtime.CommitRunRequest) (*runtime.CommitRunResponse, error) {
+		err := r.Started(t.Context(), r.gen, func(_ context.Context, q *runtime.ReconcileRequest) (*runtime.ReconcileResponse, error) {
+			if len(q.Runs) != 0 {
+				t.Errorf("asked about %+v", q.Runs)
+			}
+			return &runtime.ReconcileResponse{}, nil
+		})
+		return nil, err
+	}
+	id := r.send(key, "x", "k")
+	if len(r.seen(RunFinished)) != 0 {
+		t.Fatal("it ended")
+	}
+	r.emit(ended(id))
+}
+
+func TestReconcileFails(t *testing.T) {
+	r := newRig(t)
+	id := r.send(r.create(), "x", "k")
+	r.Down(r.gen, codes.PluginCrashed)
+	r.gen++
+	fail := func(err error) error {
+		return r.Started(t.Context(), r.gen, func(context.Context, *runtime.ReconcileRequest) (*runtime.ReconcileResponse, error) { return nil, err })
+	}
+	if err := fail(codes.New(codes.RuntimeUnavailable)); err == nil {
+		t.Error("a process that cannot reconcile counts as started")
+	}
+	if len(r.seen(RunFinished)) != 0 {
+		t.Error("the run ended without evidence")
+	}
+	if err := fail(codes.New(codes.MethodUnsupported)); err != nil {
+		t.Error(err)
+	}
+	if e := r.seen(RunFinished); len(e) != 1 || e[0].RunID != id || e[0].End.Code != codes.Interrupted {
+		t.Errorf("ends %+v", e)
+	}
+}
+
+// model is a native runtime that outlives hosts and plugins: it counts prompts and remembers what it was given.
+type model struct {
+	mu    sync.Mutex
+	given map[string]int // dispatches by prompt
+	runs  map[string]string
+}
+
+func (m *model) attach(f *fake) {
+	f.onCommit = func(_ context.Context, q *runtime.CommitRunRequest) (*runtime.CommitRunResponse, error) {
+		f.mu.Lock()
+		p := f.prepared[q.RunID]
+		f.mu.Unlock()
+		if p == nil {
+			return &runtime.CommitRunResponse{Outcome: runtime.OutcomeNotDispatched}, nil
+		}
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.given[p.Input[0].Text]++
+		m.runs[q.RunID] = p.Input[0].Text
+		return &runtime.CommitRunResponse{Outcome: runtime.OutcomeDispatched}, nil
+	}
+}
+
+func (m *model) reconcile(q *runtime.ReconcileRequest) *runtime.ReconcileResponse {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	resp := &runtime.ReconcileResponse{}
+	for _, o := range q.Runs {
+		s := runtime.RunState{RunID: o.RunID, Phase: runtime.RunPhaseNeverSeen}
+		if _, ok := m.runs[o.RunID]; ok {
+			s.Phase, s.End = runtime.RunPhaseEnded, &runtime.RunEnded{Reason: runtime.EndReasonCompleted}
+		}
+		resp.Runs = append(resp.Runs, s)
+	}
+	return resp
+}
+
+// crash ends the work of a host at one of KillPoints: whoever passes it, and everybody after, goes no further.
+type crash struct {
+	point string
+	dead  atomic.Bool
+	hit   chan struct{}
+	once  sync.Once
+}
+
+func (k *crash) fault(point string) {
+	if point == k.point {
+		k.dead.Store(true)
+	}
+	if k.dead.Load() {
+		k.once.Do(func() { close(k.hit) })
+		goruntime.Goexit()
+	}
+}
+
+// The host ends at each named point of a send. The phone asks again with the same key, as it does. The runtime gets the
+// prompt at most once, and the prompt ends exactly once, whoever is left to tell.
+func TestKillPoints(t *testing.T) {
+	rules.Covers(t, "FAULT-06")
+	if len(KillPoints) != 12 {
+		t.Fatalf("%d points, want 12", len(KillPoints))
+	}
+	for _, p := range KillPoints {
+		t.Run(p.Name, func(t *testing.T) {
+			r := newRig(t)
+			m := &model{given: map[string]int{}, runs: map[string]string{}}
+			m.attach(r.f)
+			key := r.create()
+			k := &crash{point: p.Name, hit: make(chan struct{})}
+			r.restart(func(o *Options) { o.Fault = k.fault })
+			r.up(m.reconcile)
+			var answered string
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				id, err := r.Send(t.Context(), prompt(key, "once", "k"))
+				if err != nil {
+					t.Errorf("send: %v", err)
+				}
+				answered = id
+			}()
+			<-done
+			if p.Name == KillEnding || p.Name == KillEnded {
+				r.dispatched(answered)
+				done := make(chan struct{})
+				go func() { defer close(done); r.emit(ended(answered)) }()
+				<-done
+			}
+			select {
+			case <-k.hit:
+			case <-time.After(5 * time.Second):
+				t.Fatal("the point was not passed")
+			}
+			told := len(r.seen(RunFinished))
+			r.restart()
+			r.f.mu.Lock()
+			r.f.prepared = map[string]*runtime.PrepareRunRequest{} // the plugin ended with its host
+			r.f.mu.Unlock()
+			r.up(m.reconcile)
+
+			id, recorded, err := r.PromptStatus(t.Context(), key, "k")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !recorded {
+				if answered != "" {
+					t.Fatal("an answered prompt has no receipt")
+				}
+				if m.given["once"] != 0 {
+					t.Fatal("dispatched without a receipt")
+				}
+				id = r.send(key, "once", "k")
+				r.emit(ended(id))
+			} else if again, err := r.Send(t.Context(), prompt(key, "once", "k")); err != nil || again != id {
+				t.Fatalf("asked again: %q, %v; want %q", again, err, id)
+			}
+			if m.given["once"] > 1 {
+				t.Errorf("the runtime got it %d times", m.given["once"])
+			}
+			rec, _, err := r.db.Run(t.Context(), "fake", id)
+			if err != nil || !rec.Ended {
+				t.Errorf("no end is on record: %+v, %v", rec, err)
+			}
+			// An end that was on disk before the host ended is not told as an event: history shows it.
+			if n := told + len(r.seen(RunFinished)); n > 1 || n == 0 && p.Name != KillEnded {
+				t.Errorf("the end was told %d times", n)
+			}
+			if m.given["once"] == 1 != (runtime.EndReason(rec.EndReason) == runtime.EndReasonCompleted) {
+				t.Errorf("dispatched %d times and ended as %v (%s)", m.given["once"], runtime.EndReason(rec.EndReason), rec.EndCode)
+			}
+		})
+	}
+}
+
+// Whatever phones, plugins and hosts do, in any order, a prompt is dispatched at most once and a receipt stays.
+func TestInterleavings(t *testing.T) {
+	rules.Covers(t, "FAULT-04", "FAULT-06")
+	rapid.Check(t, func(rt *rapid.T) {
+		r := newRig(t)
+		defer r.stop()
+		m := &model{given: map[string]int{}, runs: map[string]string{}}
+		m.attach(r.f)
+		keys := []string{r.create(), r.create()}
+		receipts := map[string]string{}
+		lost := false // the next commit gets no answer
+		commit := r.f.onCommit
+		r.f.onCommit = func(ctx context.Context, q *runtime.CommitRunRequest) (*runtime.CommitRunResponse, error) {
+			resp, err := commit(ctx, q)
+			if lost {
+				return &runtime.CommitRunResponse{Outcome: runtime.OutcomeUnknown}, nil
+			}
+			return resp, err
+		}
+		for range rapid.IntRange(1, 12).Draw(rt, "steps") {
+			key := rapid.SampledFrom(keys).Draw(rt, "conversation")
+			switch rapid.SampledFrom([]string{"send", "send", "send", "end", "drop", "host", "plugin"}).Draw(rt, "step") {
+			case "drop":
+				lost = !lost
+			case "send":
+				k := rapid.SampledFrom([]string{"1", "2", "3"}).Draw(rt, "key")
+				name := key + " " + k
+				id, err := r.Send(t.Context(), prompt(key, name, k))
+				switch {
+				case err == nil && receipts[name] != "" && receipts[name] != id:
+					rt.Fatalf("another run for the same prompt")
+				case err == nil:
+					receipts[name] = id
+					r.dispatched(id)
+				case codes.Of(err) != codes.RunActive || receipts[name] != "":
+					rt.Fatalf("send: %v", err)
+				}
+			case "end":
+				r.mu.Lock()
+				c := r.Conversations
+				r.mu.Unlock()
+				if h, err := c.History(t.Context(), key, "", 1); err == nil && h.ActiveRun != nil {
+					r.emit(ended(h.ActiveRun.RunID))
+				}
+			case "host":
+				r.restart()
+				r.up(m.reconcile)
+			case "plugin":
+				r.Down(r.gen, codes.PluginCrashed)
+				r.f.mu.Lock()
+				r.f.prepared = map[string]*runtime.PrepareRunRequest{}
+				r.f.mu.Unlock()
+				r.up(m.reconcile)
+			}
+			for text, n := range m.given {
+				if n > 1 {
+					rt.Fatalf("%q was dispatched %d times", text, n)
+				}
+			}
+			for name, id := range receipts {
+				if got, recorded, err := r.PromptStatus(t.Context(), name[:len(name)-2], name[len(name)-1:]); err != nil || !recorded || got != id {
+					rt.Fatalf("the receipt of %q is %q, %t, %v", name, got, recorded, err)
+				}
+			}
+		}
+	})
+}
