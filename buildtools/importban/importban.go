@@ -74,7 +74,7 @@ var doors = []door{
 		why: "a dialect translates; it decides nothing and stores nothing"},
 	{of: "host/pairing", may: []string{"host/obs", "host/store", "protocol/..."}, never: wire,
 		why: "identities know no runtime and no socket"},
-	{of: "host/control", may: []string{"host/obs", "host/sessions", "host/runtimes", "host/pairing", "host/config", "proto/...", "protocol/...", "sdk/runtime", "sdk/protomap"}, never: database,
+	{of: "host/control", may: []string{"host/obs", "host/sessions", "host/runtimes", "host/pairing", "host/config", "proto/...", "protocol/...", "sdk/runtime", "sdk/protomap", "sdk/rpcerr"}, never: database,
 		why: "the admin API shows what the rooms say of themselves"},
 	{of: "host", may: []string{"host/...", "protocol/...", "sdk/..."},
 		why: "the composition root builds every room and knows no runtime by name"},

@@ -2108,7 +2108,7 @@ type Conversation struct {
 	UpdatedAt *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=updated_at,json=updatedAt,proto3" json:"updated_at,omitempty"`
 	// A reply is running.
 	Active bool `protobuf:"varint,9,opt,name=active,proto3" json:"active,omitempty"`
-	// Something waits for a person: question, approval, or empty.
+	// Something waits for a person: question, approval, error, or empty.
 	Attention string `protobuf:"bytes,10,opt,name=attention,proto3" json:"attention,omitempty"`
 	// It lives in the runtime's own store.
 	Native bool `protobuf:"varint,11,opt,name=native,proto3" json:"native,omitempty"`
@@ -2450,9 +2450,7 @@ type Pending struct {
 	// question or approval.
 	Kind string `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
 	// Run it belongs to.
-	RunId string `protobuf:"bytes,3,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
-	// When it was asked.
-	OpenedAt      *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=opened_at,json=openedAt,proto3" json:"opened_at,omitempty"`
+	RunId         string `protobuf:"bytes,3,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2506,13 +2504,6 @@ func (x *Pending) GetRunId() string {
 		return x.RunId
 	}
 	return ""
-}
-
-func (x *Pending) GetOpenedAt() *timestamppb.Timestamp {
-	if x != nil {
-		return x.OpenedAt
-	}
-	return nil
 }
 
 // PairDirectRequest describes the phone.
@@ -3146,12 +3137,11 @@ const file_openphone_control_v1_control_proto_rawDesc = "" +
 	"\bended_at\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\aendedAt\x12\x18\n" +
 	"\aoutcome\x18\x04 \x01(\tR\aoutcome\x12\x10\n" +
 	"\x03end\x18\x05 \x01(\tR\x03end\x12\x12\n" +
-	"\x04code\x18\x06 \x01(\tR\x04code\"}\n" +
+	"\x04code\x18\x06 \x01(\tR\x04code\"D\n" +
 	"\aPending\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x15\n" +
-	"\x06run_id\x18\x03 \x01(\tR\x05runId\x127\n" +
-	"\topened_at\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\bopenedAt\"G\n" +
+	"\x06run_id\x18\x03 \x01(\tR\x05runId\"G\n" +
 	"\x11PairDirectRequest\x12\x14\n" +
 	"\x05label\x18\x01 \x01(\tR\x05label\x12\x1c\n" +
 	"\treachable\x18\x02 \x01(\bR\treachable\"\x88\x01\n" +
@@ -3306,57 +3296,56 @@ var file_openphone_control_v1_control_proto_depIdxs = []int32{
 	40, // 22: openphone.control.v1.ShowSessionResponse.pending:type_name -> openphone.control.v1.Pending
 	50, // 23: openphone.control.v1.Receipt.accepted_at:type_name -> google.protobuf.Timestamp
 	50, // 24: openphone.control.v1.Receipt.ended_at:type_name -> google.protobuf.Timestamp
-	50, // 25: openphone.control.v1.Pending.opened_at:type_name -> google.protobuf.Timestamp
-	43, // 26: openphone.control.v1.PairDirectResponse.backends:type_name -> openphone.control.v1.PairedBackend
-	46, // 27: openphone.control.v1.ListPhonesResponse.phones:type_name -> openphone.control.v1.Phone
-	50, // 28: openphone.control.v1.Phone.created_at:type_name -> google.protobuf.Timestamp
-	50, // 29: openphone.control.v1.Phone.first_used:type_name -> google.protobuf.Timestamp
-	50, // 30: openphone.control.v1.Phone.last_used:type_name -> google.protobuf.Timestamp
-	50, // 31: openphone.control.v1.Phone.revoked_at:type_name -> google.protobuf.Timestamp
-	46, // 32: openphone.control.v1.RevokePhoneResponse.phone:type_name -> openphone.control.v1.Phone
-	1,  // 33: openphone.control.v1.ControlService.GetStatus:input_type -> openphone.control.v1.GetStatusRequest
-	3,  // 34: openphone.control.v1.ControlService.WatchStatus:input_type -> openphone.control.v1.WatchStatusRequest
-	7,  // 35: openphone.control.v1.ControlService.Diagnose:input_type -> openphone.control.v1.DiagnoseRequest
-	10, // 36: openphone.control.v1.ControlService.Shutdown:input_type -> openphone.control.v1.ShutdownRequest
-	12, // 37: openphone.control.v1.ControlService.ReadLogs:input_type -> openphone.control.v1.ReadLogsRequest
-	15, // 38: openphone.control.v1.ControlService.SetLogLevel:input_type -> openphone.control.v1.SetLogLevelRequest
-	17, // 39: openphone.control.v1.ControlService.ReadMetrics:input_type -> openphone.control.v1.ReadMetricsRequest
-	19, // 40: openphone.control.v1.ControlService.ShowConfig:input_type -> openphone.control.v1.ShowConfigRequest
-	22, // 41: openphone.control.v1.ControlService.ReloadConfig:input_type -> openphone.control.v1.ReloadConfigRequest
-	24, // 42: openphone.control.v1.ControlService.ListRuntimes:input_type -> openphone.control.v1.ListRuntimesRequest
-	26, // 43: openphone.control.v1.ControlService.RestartRuntime:input_type -> openphone.control.v1.RestartRuntimeRequest
-	28, // 44: openphone.control.v1.ControlService.EnableRuntime:input_type -> openphone.control.v1.EnableRuntimeRequest
-	30, // 45: openphone.control.v1.ControlService.DisableRuntime:input_type -> openphone.control.v1.DisableRuntimeRequest
-	32, // 46: openphone.control.v1.ControlService.UpgradeRuntime:input_type -> openphone.control.v1.UpgradeRuntimeRequest
-	34, // 47: openphone.control.v1.ControlService.ListSessions:input_type -> openphone.control.v1.ListSessionsRequest
-	37, // 48: openphone.control.v1.ControlService.ShowSession:input_type -> openphone.control.v1.ShowSessionRequest
-	41, // 49: openphone.control.v1.ControlService.PairDirect:input_type -> openphone.control.v1.PairDirectRequest
-	44, // 50: openphone.control.v1.ControlService.ListPhones:input_type -> openphone.control.v1.ListPhonesRequest
-	47, // 51: openphone.control.v1.ControlService.RevokePhone:input_type -> openphone.control.v1.RevokePhoneRequest
-	2,  // 52: openphone.control.v1.ControlService.GetStatus:output_type -> openphone.control.v1.GetStatusResponse
-	4,  // 53: openphone.control.v1.ControlService.WatchStatus:output_type -> openphone.control.v1.WatchStatusResponse
-	8,  // 54: openphone.control.v1.ControlService.Diagnose:output_type -> openphone.control.v1.DiagnoseResponse
-	11, // 55: openphone.control.v1.ControlService.Shutdown:output_type -> openphone.control.v1.ShutdownResponse
-	13, // 56: openphone.control.v1.ControlService.ReadLogs:output_type -> openphone.control.v1.ReadLogsResponse
-	16, // 57: openphone.control.v1.ControlService.SetLogLevel:output_type -> openphone.control.v1.SetLogLevelResponse
-	18, // 58: openphone.control.v1.ControlService.ReadMetrics:output_type -> openphone.control.v1.ReadMetricsResponse
-	20, // 59: openphone.control.v1.ControlService.ShowConfig:output_type -> openphone.control.v1.ShowConfigResponse
-	23, // 60: openphone.control.v1.ControlService.ReloadConfig:output_type -> openphone.control.v1.ReloadConfigResponse
-	25, // 61: openphone.control.v1.ControlService.ListRuntimes:output_type -> openphone.control.v1.ListRuntimesResponse
-	27, // 62: openphone.control.v1.ControlService.RestartRuntime:output_type -> openphone.control.v1.RestartRuntimeResponse
-	29, // 63: openphone.control.v1.ControlService.EnableRuntime:output_type -> openphone.control.v1.EnableRuntimeResponse
-	31, // 64: openphone.control.v1.ControlService.DisableRuntime:output_type -> openphone.control.v1.DisableRuntimeResponse
-	33, // 65: openphone.control.v1.ControlService.UpgradeRuntime:output_type -> openphone.control.v1.UpgradeRuntimeResponse
-	35, // 66: openphone.control.v1.ControlService.ListSessions:output_type -> openphone.control.v1.ListSessionsResponse
-	38, // 67: openphone.control.v1.ControlService.ShowSession:output_type -> openphone.control.v1.ShowSessionResponse
-	42, // 68: openphone.control.v1.ControlService.PairDirect:output_type -> openphone.control.v1.PairDirectResponse
-	45, // 69: openphone.control.v1.ControlService.ListPhones:output_type -> openphone.control.v1.ListPhonesResponse
-	48, // 70: openphone.control.v1.ControlService.RevokePhone:output_type -> openphone.control.v1.RevokePhoneResponse
-	52, // [52:71] is the sub-list for method output_type
-	33, // [33:52] is the sub-list for method input_type
-	33, // [33:33] is the sub-list for extension type_name
-	33, // [33:33] is the sub-list for extension extendee
-	0,  // [0:33] is the sub-list for field type_name
+	43, // 25: openphone.control.v1.PairDirectResponse.backends:type_name -> openphone.control.v1.PairedBackend
+	46, // 26: openphone.control.v1.ListPhonesResponse.phones:type_name -> openphone.control.v1.Phone
+	50, // 27: openphone.control.v1.Phone.created_at:type_name -> google.protobuf.Timestamp
+	50, // 28: openphone.control.v1.Phone.first_used:type_name -> google.protobuf.Timestamp
+	50, // 29: openphone.control.v1.Phone.last_used:type_name -> google.protobuf.Timestamp
+	50, // 30: openphone.control.v1.Phone.revoked_at:type_name -> google.protobuf.Timestamp
+	46, // 31: openphone.control.v1.RevokePhoneResponse.phone:type_name -> openphone.control.v1.Phone
+	1,  // 32: openphone.control.v1.ControlService.GetStatus:input_type -> openphone.control.v1.GetStatusRequest
+	3,  // 33: openphone.control.v1.ControlService.WatchStatus:input_type -> openphone.control.v1.WatchStatusRequest
+	7,  // 34: openphone.control.v1.ControlService.Diagnose:input_type -> openphone.control.v1.DiagnoseRequest
+	10, // 35: openphone.control.v1.ControlService.Shutdown:input_type -> openphone.control.v1.ShutdownRequest
+	12, // 36: openphone.control.v1.ControlService.ReadLogs:input_type -> openphone.control.v1.ReadLogsRequest
+	15, // 37: openphone.control.v1.ControlService.SetLogLevel:input_type -> openphone.control.v1.SetLogLevelRequest
+	17, // 38: openphone.control.v1.ControlService.ReadMetrics:input_type -> openphone.control.v1.ReadMetricsRequest
+	19, // 39: openphone.control.v1.ControlService.ShowConfig:input_type -> openphone.control.v1.ShowConfigRequest
+	22, // 40: openphone.control.v1.ControlService.ReloadConfig:input_type -> openphone.control.v1.ReloadConfigRequest
+	24, // 41: openphone.control.v1.ControlService.ListRuntimes:input_type -> openphone.control.v1.ListRuntimesRequest
+	26, // 42: openphone.control.v1.ControlService.RestartRuntime:input_type -> openphone.control.v1.RestartRuntimeRequest
+	28, // 43: openphone.control.v1.ControlService.EnableRuntime:input_type -> openphone.control.v1.EnableRuntimeRequest
+	30, // 44: openphone.control.v1.ControlService.DisableRuntime:input_type -> openphone.control.v1.DisableRuntimeRequest
+	32, // 45: openphone.control.v1.ControlService.UpgradeRuntime:input_type -> openphone.control.v1.UpgradeRuntimeRequest
+	34, // 46: openphone.control.v1.ControlService.ListSessions:input_type -> openphone.control.v1.ListSessionsRequest
+	37, // 47: openphone.control.v1.ControlService.ShowSession:input_type -> openphone.control.v1.ShowSessionRequest
+	41, // 48: openphone.control.v1.ControlService.PairDirect:input_type -> openphone.control.v1.PairDirectRequest
+	44, // 49: openphone.control.v1.ControlService.ListPhones:input_type -> openphone.control.v1.ListPhonesRequest
+	47, // 50: openphone.control.v1.ControlService.RevokePhone:input_type -> openphone.control.v1.RevokePhoneRequest
+	2,  // 51: openphone.control.v1.ControlService.GetStatus:output_type -> openphone.control.v1.GetStatusResponse
+	4,  // 52: openphone.control.v1.ControlService.WatchStatus:output_type -> openphone.control.v1.WatchStatusResponse
+	8,  // 53: openphone.control.v1.ControlService.Diagnose:output_type -> openphone.control.v1.DiagnoseResponse
+	11, // 54: openphone.control.v1.ControlService.Shutdown:output_type -> openphone.control.v1.ShutdownResponse
+	13, // 55: openphone.control.v1.ControlService.ReadLogs:output_type -> openphone.control.v1.ReadLogsResponse
+	16, // 56: openphone.control.v1.ControlService.SetLogLevel:output_type -> openphone.control.v1.SetLogLevelResponse
+	18, // 57: openphone.control.v1.ControlService.ReadMetrics:output_type -> openphone.control.v1.ReadMetricsResponse
+	20, // 58: openphone.control.v1.ControlService.ShowConfig:output_type -> openphone.control.v1.ShowConfigResponse
+	23, // 59: openphone.control.v1.ControlService.ReloadConfig:output_type -> openphone.control.v1.ReloadConfigResponse
+	25, // 60: openphone.control.v1.ControlService.ListRuntimes:output_type -> openphone.control.v1.ListRuntimesResponse
+	27, // 61: openphone.control.v1.ControlService.RestartRuntime:output_type -> openphone.control.v1.RestartRuntimeResponse
+	29, // 62: openphone.control.v1.ControlService.EnableRuntime:output_type -> openphone.control.v1.EnableRuntimeResponse
+	31, // 63: openphone.control.v1.ControlService.DisableRuntime:output_type -> openphone.control.v1.DisableRuntimeResponse
+	33, // 64: openphone.control.v1.ControlService.UpgradeRuntime:output_type -> openphone.control.v1.UpgradeRuntimeResponse
+	35, // 65: openphone.control.v1.ControlService.ListSessions:output_type -> openphone.control.v1.ListSessionsResponse
+	38, // 66: openphone.control.v1.ControlService.ShowSession:output_type -> openphone.control.v1.ShowSessionResponse
+	42, // 67: openphone.control.v1.ControlService.PairDirect:output_type -> openphone.control.v1.PairDirectResponse
+	45, // 68: openphone.control.v1.ControlService.ListPhones:output_type -> openphone.control.v1.ListPhonesResponse
+	48, // 69: openphone.control.v1.ControlService.RevokePhone:output_type -> openphone.control.v1.RevokePhoneResponse
+	51, // [51:70] is the sub-list for method output_type
+	32, // [32:51] is the sub-list for method input_type
+	32, // [32:32] is the sub-list for extension type_name
+	32, // [32:32] is the sub-list for extension extendee
+	0,  // [0:32] is the sub-list for field type_name
 }
 
 func init() { file_openphone_control_v1_control_proto_init() }
