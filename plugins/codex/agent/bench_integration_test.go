@@ -24,6 +24,17 @@ type bench struct {
 	host    *memoryHost
 	a       *Agent
 	sink    *recorder
+	child   atomic.Pointer[Process]
+}
+
+// killChild ends the app server without warning and waits until it is gone.
+func (b *bench) killChild() {
+	b.t.Helper()
+	b.a.mu.Lock()
+	l := b.a.link
+	b.a.mu.Unlock()
+	(*b.child.Load()).Kill()
+	<-l.client.Done()
 }
 
 var prompts atomic.Int64
@@ -81,7 +92,11 @@ stream_idle_timeout_ms = 20000
 func (b *bench) start() {
 	b.t.Helper()
 	b.sink = newRecorder()
-	b.a = New(Options{Log: slog.New(slog.NewTextHandler(b.t.Output(), nil))})
+	b.a = New(Options{Log: slog.New(slog.NewTextHandler(b.t.Output(), nil)), Start: func(command, env []string) (Process, error) {
+		p, err := startProcess(command, env)
+		b.child.Store(&p)
+		return p, err
+	}})
 	ctx := b.t.Context()
 	if err := b.a.Watch(ctx, b.sink); err != nil {
 		b.t.Fatal(err)
