@@ -60,7 +60,7 @@ var doors = []door{
 		why: "the logic of receipts is proven without a disk, a network or a clock"},
 	{of: "host/obs", may: []string{"protocol/codes"}, never: append(database, wire...),
 		why: "everything logs, so the log imports nobody"},
-	{of: "host/config", may: []string{"protocol/codes"}, never: append(database, wire...),
+	{of: "host/config", may: []string{"protocol/codes", "sdk/runtime"}, never: append(database, wire...),
 		why: "settings are read before anything else lives"},
 	{of: "host/store", may: []string{"sdk/runtime", "protocol/codes"}, extern: []string{"modernc.org/sqlite", "golang.org/x/sys", "golang.org/x/sync", "github.com/gofrs/flock"}, never: append([]string{"net/http"}, wire...),
 		why: "the store knows no protocol and nothing above it"},
