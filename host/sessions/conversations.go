@@ -168,7 +168,7 @@ func (c *Conversations) load(ctx context.Context) error {
 // Run expires interactions and lets background work go on until ctx ends, then refuses new work and waits for what is
 // under way. It returns nil.
 func (c *Conversations) Run(ctx context.Context) error {
-	_ = c.book.Run(ctx, c.shut)
+	_ = c.book.Run(ctx, func(e consent.Ended) { c.shut(e) })
 	c.mu.Lock()
 	c.closed = true
 	c.mu.Unlock()

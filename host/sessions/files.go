@@ -22,5 +22,3 @@ func (c *Conversations) OpenArtifact(context.Context, string, string) (*Artifact
 func (c *Conversations) ReadArtifact(context.Context, string, string, int64) (*ArtifactPiece, error) {
 	return nil, codes.New(codes.ArtifactUnknown)
 }
-
-func previewOf(text string, _ bool) string { return firstCharacters(text, 160) }

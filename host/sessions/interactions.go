@@ -47,10 +47,10 @@ func openInteraction(a consent.Asked) OpenInteraction {
 // interaction_not_pending, interaction_answered, answer_unknown.
 func (c *Conversations) Respond(ctx context.Context, by Person, key, questionID string, a Answer) error {
 	asked, ok := c.book.Get(questionID)
-	if !ok || asked.SessionKey != key || asked.Request.Question == nil {
-		if _, err := c.book.Claim(ctx, questionID, by.Label); err != nil && !ok {
-			return err // tells apart "answered" and "gone"
-		}
+	switch {
+	case !ok:
+		return c.past(ctx, by, questionID)
+	case asked.SessionKey != key, asked.Request.Question == nil:
 		return codes.New(codes.InteractionNotPending)
 	}
 	if a.Cancel {
@@ -72,15 +72,24 @@ func (c *Conversations) Resolve(ctx context.Context, by Person, approvalID strin
 	asked, ok := c.book.Get(approvalID)
 	switch {
 	case !ok:
-		_, err := c.book.Claim(ctx, approvalID, by.Label)
-		if err == nil {
-			err = codes.New(codes.InteractionNotPending)
-		}
-		return err
+		return c.past(ctx, by, approvalID)
 	case asked.Request.Approval == nil:
 		return codes.New(codes.InteractionNotPending)
 	}
 	return c.answer(ctx, by.Label, asked, &runtime.ResolveInteractionRequest{Decision: d}, closureOf(d))
+}
+
+// past tells apart what was answered and what is gone.
+func (c *Conversations) past(ctx context.Context, by Person, id string) error {
+	ticket, err := c.book.Claim(ctx, id, by.Label)
+	if err != nil {
+		return err
+	}
+	// Asked again this moment: it is shown as new, and this answer was meant for the old one.
+	if _, _, err := c.book.Settle(ctx, ticket, consent.Answer{Outcome: runtime.OutcomeNotDispatched}); err != nil {
+		return err
+	}
+	return codes.New(codes.InteractionNotPending)
 }
 
 func closureOf(d runtime.Decision) runtime.Closure {
@@ -201,14 +210,18 @@ func (c *Conversations) closeInteraction(conv *conversation, in *runtime.Interac
 	}
 }
 
-// shut tells phones that an interaction ended.
-func (c *Conversations) shut(e consent.Ended) {
+// shut tells phones that interactions ended, and then what that changed.
+func (c *Conversations) shut(list ...consent.Ended) {
 	c.mu.Lock()
-	open := openInteraction(e.Asked)
-	c.publish(Update{Kind: InteractionClosed, SessionKey: e.SessionKey, RunID: e.RunID, At: time.Now(), Interaction: &open,
-		Closure: e.Closure, AnsweredBy: e.By})
-	if conv := c.byKey[e.SessionKey]; conv != nil {
-		c.publishAttention(conv)
+	for _, e := range list {
+		open := openInteraction(e.Asked)
+		c.publish(Update{Kind: InteractionClosed, SessionKey: e.SessionKey, RunID: e.RunID, At: time.Now(), Interaction: &open,
+			Closure: e.Closure, AnsweredBy: e.By})
+	}
+	for _, e := range list {
+		if conv := c.byKey[e.SessionKey]; conv != nil {
+			c.publishAttention(conv)
+		}
 	}
 	c.mu.Unlock()
 	c.flush()
@@ -230,9 +243,7 @@ func (c *Conversations) retireInteractions(conv *conversation, runID string) {
 	if err != nil {
 		c.log.Error("the end of an interaction was not written", "error", err)
 	}
-	for _, e := range list {
-		c.shut(e)
-	}
+	c.shut(list...)
 }
 
 // settleInteractions compares with everything the runtime says it still asks.
@@ -250,9 +261,7 @@ func (c *Conversations) settleInteractions(list []runtime.OpenInteraction) {
 	}
 	c.mu.Unlock()
 	opened, ended, refused := c.book.Reconcile(context.WithoutCancel(c.life), still)
-	for _, e := range ended {
-		c.shut(e)
-	}
+	c.shut(ended...)
 	for id, err := range refused {
 		c.log.Warn("an interaction was not opened again", "error", err, "interaction", consent.ID("", id))
 	}
@@ -272,7 +281,5 @@ func (c *Conversations) loseInteractions() {
 	if err != nil {
 		c.log.Error("lost interactions were not written", "error", err)
 	}
-	for _, e := range list {
-		c.shut(e)
-	}
+	c.shut(list...)
 }

@@ -298,9 +298,7 @@ func (c *Conversations) detach(ctx context.Context, conv *conversation, mode run
 	if err != nil {
 		c.log.Error("the end of an interaction was not written", "error", err)
 	}
-	for _, e := range list {
-		c.shut(e)
-	}
+	c.shut(list...)
 	c.retireFiles(conv.key)
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/openphone-host/openphone/host/sessions/preview"
 	"github.com/openphone-host/openphone/sdk/runtime"
 )
 
@@ -60,9 +61,9 @@ func (c *Conversations) addNative(r *Row, conv *conversation, row *runtime.Sessi
 	}
 	if m := row.LastMessage; m != nil && m.Role != runtime.RoleUnspecified && m.CreatedAt.After(r.LastActivityAt) {
 		r.LastActivityAt = m.CreatedAt
-		pick(&r.Preview, previewOf(m.Text, m.HasImage))
+		pick(&r.Preview, preview.Of(m.Text, m.HasImage))
 	} else if m != nil && m.Role != runtime.RoleUnspecified && r.Preview == "" {
-		r.Preview = previewOf(m.Text, m.HasImage)
+		r.Preview = preview.Of(m.Text, m.HasImage)
 	}
 	if r.ParentKey == "" && row.ParentNativeID != "" {
 		if parent := c.byNative[row.ParentNativeID]; parent != nil {

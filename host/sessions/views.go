@@ -4,11 +4,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/openphone-host/openphone/host/sessions/preview"
 	"github.com/openphone-host/openphone/sdk/runtime"
 )
 
 // promptPreview is the preview a prompt makes.
-func promptPreview(in SendInput) string { return previewOf(in.Text, len(in.Attachments) > 0) }
+func promptPreview(in SendInput) string { return preview.Of(in.Text, len(in.Attachments) > 0) }
 
 // messagePreview is the preview a reply makes; empty: none.
 func messagePreview(m *runtime.Message) string {
@@ -16,7 +17,7 @@ func messagePreview(m *runtime.Message) string {
 		return ""
 	}
 	text, image := textOf(*m)
-	return previewOf(text, image)
+	return preview.Of(text, image)
 }
 
 // textOf is the text of a message and whether it holds an image.
