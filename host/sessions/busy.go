@@ -11,5 +11,5 @@ func (c *Conversations) Busy() (runs, interactions int) {
 			runs++
 		}
 	}
-	return runs, len(c.book.List(""))
+	return runs, len(c.book.List("", true)) + len(c.book.List("", false))
 }
