@@ -19,6 +19,7 @@ import (
 	"github.com/openphone-host/openphone/host/store"
 	"github.com/openphone-host/openphone/protocol/clawket"
 	"github.com/openphone-host/openphone/protocol/codes"
+	"github.com/openphone-host/openphone/protocol/jsonframe"
 	"github.com/openphone-host/openphone/protocol/pairing"
 )
 
@@ -267,7 +268,7 @@ func (s *Service) Valid(ctx context.Context, id string) bool {
 }
 
 func label(s string) string {
-	if s = clawket.CutUTF16(s, maxLabelUnits); s == "" {
+	if s = jsonframe.CutUnits(s, maxLabelUnits); s == "" {
 		return "phone"
 	}
 	return s

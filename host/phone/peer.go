@@ -13,6 +13,7 @@ import (
 	"github.com/openphone-host/openphone/host/phone/wire"
 	"github.com/openphone-host/openphone/protocol/clawket"
 	"github.com/openphone-host/openphone/protocol/codes"
+	"github.com/openphone-host/openphone/protocol/jsonframe"
 )
 
 // peer is one socket from its first frame on: open, then authenticated.
@@ -180,10 +181,10 @@ func logged(err error) any {
 }
 
 func (p *peer) respond(r clawket.Response) {
-	frame, err := clawket.Marshal(r)
+	frame, err := jsonframe.Marshal(r)
 	if err != nil { // a payload of ours that is no JSON is a fault of ours
 		f := p.backend.dialect.Failure(codes.New(codes.Internal).Because(err))
-		frame, _ = clawket.Marshal(clawket.Response{Type: clawket.TypeResponse, ID: r.ID, Error: &f})
+		frame, _ = jsonframe.Marshal(clawket.Response{Type: clawket.TypeResponse, ID: r.ID, Error: &f})
 	}
 	p.socket.Respond(frame)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/openphone-host/openphone/internal/rules"
 	"github.com/openphone-host/openphone/protocol/clawket"
+	"github.com/openphone-host/openphone/protocol/jsonframe"
 )
 
 // pipeListener is a network inside one process, so that a bubble's clock can move while everybody waits for frames.
@@ -155,7 +156,7 @@ func TestWaitingSnapshotsAreReplaced(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, w *world) {
 		s := w.connect("a")
 		send := func(text, key string) {
-			frame, _ := clawket.Marshal(clawket.Event{Type: clawket.TypeEvent, Event: text})
+			frame, _ := jsonframe.Marshal(clawket.Event{Type: clawket.TypeEvent, Event: text})
 			w.d.mu.Lock()
 			defer w.d.mu.Unlock()
 			for p := range w.d.peers {

@@ -4,7 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"unicode/utf8"
+
+	"github.com/openphone-host/openphone/protocol/jsonframe"
 )
 
 // Types of frames.
@@ -79,7 +80,7 @@ var (
 // answered to whoever waits for it.
 func ParseRequest(frame []byte) (Request, error) {
 	trimmed := bytes.TrimLeft(frame, " \t\r\n")
-	if !json.Valid(trimmed) || !utf8.Valid(trimmed) || bytes.HasPrefix(trimmed, []byte("null")) {
+	if jsonframe.Check(trimmed) != nil || bytes.HasPrefix(trimmed, []byte("null")) {
 		return Request{}, ErrUnreadable
 	}
 	if trimmed[0] != '{' {
@@ -91,7 +92,7 @@ func ParseRequest(frame []byte) (Request, error) {
 	}
 	var q Request
 	q.ID, _ = text(fields["id"])
-	if n := UTF16Len(q.ID); n < 1 || n > MaxIDUnits {
+	if n := jsonframe.Units(q.ID); n < 1 || n > MaxIDUnits {
 		q.ID = ""
 	}
 	q.Type, _ = text(fields["type"])
@@ -134,45 +135,5 @@ func text(raw json.RawMessage) (string, bool) {
 	return s, err == nil
 }
 
-// Marshal writes JSON the way the other implementations do: without escaping <, > and &, because byte counts and
-// fingerprints depend on it.
-func Marshal(v any) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
-}
-
-// UTF16Len is the length of a text as a phone counts it.
-func UTF16Len(s string) int {
-	n := 0
-	for _, r := range s {
-		if r > 0xFFFF {
-			n++
-		}
-		n++
-	}
-	return n
-}
-
-// CutUTF16 is the longest beginning of s with at most max UTF-16 units; no character is split.
-func CutUTF16(s string, max int) string {
-	if len(s) <= max {
-		return s
-	}
-	n := 0
-	for i, r := range s {
-		w := 1
-		if r > 0xFFFF {
-			w = 2
-		}
-		if n+w > max {
-			return s[:i]
-		}
-		n += w
-	}
-	return s
-}
+// Marshal writes a frame without escaping what needs no escaping: byte counts depend on it.
+func Marshal(v any) ([]byte, error) { return jsonframe.Marshal(v) }

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/openphone-host/openphone/protocol/clawket"
+	"github.com/openphone-host/openphone/protocol/jsonframe"
 )
 
 // Payload is one pairing offer, whatever its shape in the QR code.
@@ -138,6 +139,6 @@ func checkURL(text, backend string) error {
 }
 
 func text(v any) (string, error) {
-	b, err := clawket.Marshal(v)
+	b, err := jsonframe.Marshal(v)
 	return string(b), err
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/openphone-host/openphone/host/sessions/snapshot"
-	"github.com/openphone-host/openphone/protocol/clawket"
+	"github.com/openphone-host/openphone/protocol/jsonframe"
 )
 
 // newCatalog makes the synchronised catalog of this backend: its rows are the descriptors phones see, read strictly, so
@@ -19,7 +19,7 @@ func (d *Dialect) newCatalog() *snapshot.Catalog {
 			}
 			out := make([]snapshot.Row, 0, len(rows))
 			for i := range rows {
-				text, err := clawket.Marshal(d.descriptor(&rows[i]))
+				text, err := jsonframe.Marshal(d.descriptor(&rows[i]))
 				if err != nil {
 					return nil, err
 				}

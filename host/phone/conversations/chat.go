@@ -10,6 +10,7 @@ import (
 	"github.com/openphone-host/openphone/host/sessions"
 	"github.com/openphone-host/openphone/protocol/clawket"
 	"github.com/openphone-host/openphone/protocol/codes"
+	"github.com/openphone-host/openphone/protocol/jsonframe"
 )
 
 // imageTypes are what a prompt may carry.
@@ -46,7 +47,7 @@ func (d *Dialect) prompt(c *call) (*sessions.SendInput, error) {
 	if c.failed || t.keyNotBlank && blank(in.IdempotencyKey) {
 		return nil, codes.New(codes.KeyInvalid)
 	}
-	if clawket.UTF16Len(in.Text) > t.textUnits {
+	if jsonframe.Units(in.Text) > t.textUnits {
 		return nil, codes.New(codes.PromptTooLong, "limit", strconv.Itoa(t.textUnits))
 	}
 	var err error
@@ -125,7 +126,7 @@ func baseName(name string) string {
 	if i := strings.LastIndexAny(name, `/\`); i >= 0 {
 		name = name[i+1:]
 	}
-	return clawket.CutUTF16(name, clawket.MaxKeyUnits)
+	return jsonframe.CutUnits(name, clawket.MaxKeyUnits)
 }
 
 // promptStatus tells whether there is a receipt. It proves nothing about execution (SYNC-12).
@@ -171,7 +172,7 @@ func (d *Dialect) steer(ctx context.Context, c *call) (any, error) {
 	if blank(text) {
 		return nil, codes.New(codes.PromptEmpty)
 	}
-	if clawket.UTF16Len(text) > d.traits.textUnits {
+	if jsonframe.Units(text) > d.traits.textUnits {
 		return nil, codes.New(codes.PromptTooLong, "limit", strconv.Itoa(d.traits.textUnits))
 	}
 	return done(d.svc.Steer(ctx, key, runID, text))

@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"regexp"
 
-	"github.com/openphone-host/openphone/protocol/clawket"
 	"github.com/openphone-host/openphone/protocol/codes"
+	"github.com/openphone-host/openphone/protocol/jsonframe"
 )
 
 // maxCursor is the longest cursor a phone may send, in characters.
@@ -30,7 +30,7 @@ func (d *Dialect) wrapCursor(native string) (string, error) {
 	if d.traits.decimalCursor && decimal.MatchString(native) {
 		return native, nil
 	}
-	text, err := clawket.Marshal(itemsCursor{Kind: "items", Native: native})
+	text, err := jsonframe.Marshal(itemsCursor{Kind: "items", Native: native})
 	if err != nil {
 		return "", err
 	}

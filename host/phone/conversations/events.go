@@ -7,6 +7,7 @@ import (
 	"github.com/openphone-host/openphone/host/phone"
 	"github.com/openphone-host/openphone/host/sessions"
 	"github.com/openphone-host/openphone/protocol/clawket"
+	"github.com/openphone-host/openphone/protocol/jsonframe"
 	"github.com/openphone-host/openphone/sdk/runtime"
 )
 
@@ -36,7 +37,7 @@ type event struct {
 }
 
 func (d *Dialect) frame(update any) ([]byte, error) {
-	return clawket.Marshal(clawket.Event{Type: clawket.TypeEvent, Event: d.event, Payload: update})
+	return jsonframe.Marshal(clawket.Event{Type: clawket.TypeEvent, Event: d.event, Payload: update})
 }
 
 func (d *Dialect) joined() []phone.Peer {
@@ -119,7 +120,7 @@ func (d *Dialect) events(u *sessions.Update) []event {
 func (d *Dialect) plain(u clawket.Update) []event { return []event{{update: u}} }
 
 func mustJSON(v any) json.RawMessage {
-	text, err := clawket.Marshal(v)
+	text, err := jsonframe.Marshal(v)
 	if err != nil {
 		panic(err) // plain structs of strings and numbers
 	}

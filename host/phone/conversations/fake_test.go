@@ -15,6 +15,7 @@ import (
 	"github.com/openphone-host/openphone/host/sessions"
 	"github.com/openphone-host/openphone/protocol/clawket"
 	"github.com/openphone-host/openphone/protocol/codes"
+	"github.com/openphone-host/openphone/protocol/jsonframe"
 	"github.com/openphone-host/openphone/sdk/runtime"
 )
 
@@ -141,7 +142,9 @@ func (f *fakeService) SetSettings(_ context.Context, _ string, c sessions.Settin
 	f.change = &c
 	return &f.settings, f.err
 }
-func (f *fakeService) Skills(context.Context, string) ([]runtime.Skill, error) { return f.skills, f.err }
+func (f *fakeService) Skills(context.Context, string) ([]runtime.Skill, error) {
+	return f.skills, f.err
+}
 func (f *fakeService) OpenArtifact(_ context.Context, _, id string) (*sessions.ArtifactInfo, error) {
 	return &sessions.ArtifactInfo{ID: id, Name: "r.pdf", MIME: "application/pdf", Size: 5}, f.err
 }
@@ -217,7 +220,7 @@ func (w *world) try(method, params string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	text, merr := clawket.Marshal(result)
+	text, merr := jsonframe.Marshal(result)
 	if merr != nil {
 		w.t.Fatal(merr)
 	}

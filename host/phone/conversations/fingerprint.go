@@ -1,85 +1,49 @@
 package conversations
 
 import (
-	"bytes"
 	"encoding/json"
-	"strings"
 
-	"github.com/openphone-host/openphone/protocol/clawket"
+	"github.com/openphone-host/openphone/protocol/jsonframe"
 )
 
-// fingerprintWhole is the sha256 of the request's params as they came, members in the order received, in the form the
-// other implementations write JSON.
+// fingerprintWhole is the sha256 of a prompt's params with their members in the order received, as the other
+// implementations write them. Receipts are compared with what was written before a restart, so neither this form nor
+// the next may ever change.
 func fingerprintWhole(c *call) (string, error) {
-	var b strings.Builder
-	if err := restate(&b, json.NewDecoder(bytes.NewReader(c.raw))); err != nil {
+	list, err := jsonframe.Members(c.raw)
+	if err != nil {
 		return "", err
 	}
-	return hash(b.String()), nil
+	return fingerprint(list)
 }
 
 // fingerprintContent covers text and attachments only.
 func fingerprintContent(c *call) (string, error) {
-	var b strings.Builder
-	b.WriteString(`{"text":`)
-	if err := restate(&b, json.NewDecoder(bytes.NewReader(c.fields["text"]))); err != nil {
-		return "", err
+	text, attachments := json.RawMessage(`""`), json.RawMessage("[]")
+	if c.given("text") {
+		text = c.fields["text"]
 	}
-	b.WriteString(`,"attachments":`)
 	if c.given("attachments") {
-		if err := restate(&b, json.NewDecoder(bytes.NewReader(c.fields["attachments"]))); err != nil {
+		attachments = c.fields["attachments"]
+	}
+	return fingerprint([]jsonframe.Member{{Name: "text", Value: text}, {Name: "attachments", Value: attachments}})
+}
+
+func fingerprint(list []jsonframe.Member) (string, error) {
+	text := []byte("{")
+	for i, m := range list {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		name, err := jsonframe.Marshal(m.Name)
+		if err != nil {
 			return "", err
 		}
-	} else {
-		b.WriteString("[]")
-	}
-	b.WriteString("}")
-	return hash(b.String()), nil
-}
-
-// restate writes the next JSON value without white space and with no escapes beyond the necessary ones. Receipts are
-// compared with what it wrote before a restart, so its output must never change.
-func restate(b *strings.Builder, d *json.Decoder) error {
-	d.UseNumber()
-	t, err := d.Token()
-	if err != nil {
-		return err
-	}
-	delim, ok := t.(json.Delim)
-	if !ok {
-		return restateScalar(b, t)
-	}
-	b.WriteRune(rune(delim))
-	for first := true; d.More(); first = false {
-		if !first {
-			b.WriteByte(',')
+		value, err := jsonframe.Canonical(m.Value)
+		if err != nil {
+			return "", err
 		}
-		if delim == '{' {
-			name, err := d.Token()
-			if err != nil {
-				return err
-			}
-			if err := restateScalar(b, name); err != nil {
-				return err
-			}
-			b.WriteByte(':')
-		}
-		if err := restate(b, d); err != nil {
-			return err
-		}
+		text = append(append(append(text, name...), ':'), value...)
 	}
-	if t, err = d.Token(); err != nil {
-		return err
-	}
-	b.WriteRune(rune(t.(json.Delim)))
-	return nil
-}
-
-func restateScalar(b *strings.Builder, t json.Token) error {
-	text, err := clawket.Marshal(t)
-	if err != nil {
-		return err
-	}
-	b.Write(text)
-	return nil
+	return hash(string(append(text, '}'))), nil
 }

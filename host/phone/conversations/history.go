@@ -9,6 +9,7 @@ import (
 	"github.com/openphone-host/openphone/host/sessions"
 	"github.com/openphone-host/openphone/protocol/clawket"
 	"github.com/openphone-host/openphone/protocol/codes"
+	"github.com/openphone-host/openphone/protocol/jsonframe"
 	"github.com/openphone-host/openphone/sdk/runtime"
 )
 
@@ -38,7 +39,7 @@ func (d *Dialect) history(ctx context.Context, c *call) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		text, err := clawket.Marshal(page)
+		text, err := jsonframe.Marshal(page)
 		if err != nil {
 			return nil, err
 		}

@@ -7,6 +7,7 @@ import (
 	"github.com/openphone-host/openphone/host/sessions"
 	"github.com/openphone-host/openphone/protocol/clawket"
 	"github.com/openphone-host/openphone/protocol/codes"
+	"github.com/openphone-host/openphone/protocol/jsonframe"
 	"github.com/openphone-host/openphone/sdk/runtime"
 )
 
@@ -43,14 +44,14 @@ func (d *Dialect) question(i *runtime.Interaction) *clawket.Question {
 		return nil
 	}
 	out := &clawket.Question{
-		ID: i.InteractionID, Kind: d.questionKind(q), Title: clawket.CutUTF16(q.Title, maxTitleUnits), Message: q.Message,
+		ID: i.InteractionID, Kind: d.questionKind(q), Title: jsonframe.CutUnits(q.Title, maxTitleUnits), Message: q.Message,
 		ExpiresAtMS: millisOrNull(i.ExpiresAt),
 	}
 	f := &q.Fields[0]
 	if out.Kind != clawket.QuestionForm {
 		out.Placeholder, out.Prefill = f.Placeholder, f.Prefill
 		if out.Title == "" {
-			out.Title = clawket.CutUTF16(f.Title, maxTitleUnits)
+			out.Title = jsonframe.CutUnits(f.Title, maxTitleUnits)
 		}
 		if out.Kind == clawket.QuestionSelect {
 			for _, o := range f.Options {
@@ -198,7 +199,7 @@ func approval(i *runtime.Interaction) *clawket.Approval {
 		category = runtime.ApprovalCategoryPermissions.String()
 	}
 	return &clawket.Approval{
-		Kind: "exec", ID: i.InteractionID, Command: a.Subject, Category: category, Reason: clawket.CutUTF16(a.Reason, maxReasonUnits),
+		Kind: "exec", ID: i.InteractionID, Command: a.Subject, Category: category, Reason: jsonframe.CutUnits(a.Reason, maxReasonUnits),
 		Cwd: a.WorkingDirectory, Host: a.Host, Decisions: []string{clawket.DecisionAllowOnce, clawket.DecisionDeny},
 	}
 }

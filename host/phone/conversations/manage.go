@@ -5,6 +5,7 @@ import (
 
 	"github.com/openphone-host/openphone/protocol/clawket"
 	"github.com/openphone-host/openphone/protocol/codes"
+	"github.com/openphone-host/openphone/protocol/jsonframe"
 )
 
 // create begins a conversation, or a copy of another one. Codex and Pi cut a title that is too long, Claude refuses it.
@@ -12,12 +13,12 @@ func (d *Dialect) create(ctx context.Context, c *call) (any, error) {
 	var title string
 	if d.traits.titleRefused {
 		if c.given("title") {
-			if title = c.anyText("title"); !c.failed && (blank(title) || clawket.UTF16Len(title) > d.traits.titleUnits) {
+			if title = c.anyText("title"); !c.failed && (blank(title) || jsonframe.Units(title) > d.traits.titleUnits) {
 				return nil, codes.New(codes.TitleInvalid)
 			}
 		}
 	} else {
-		title = clawket.CutUTF16(c.optional("title", clawket.MaxFrame), d.traits.titleUnits)
+		title = jsonframe.CutUnits(c.optional("title", clawket.MaxFrame), d.traits.titleUnits)
 	}
 	project := c.optional("projectId", clawket.MaxKeyUnits)
 	from := c.optional("fromSession", clawket.MaxSessionKeyUnits)
@@ -39,7 +40,7 @@ func (d *Dialect) rename(ctx context.Context, c *call) (any, error) {
 	if err := c.err(); err != nil {
 		return nil, err
 	}
-	if blank(title) || clawket.UTF16Len(title) > d.traits.titleUnits {
+	if blank(title) || jsonframe.Units(title) > d.traits.titleUnits {
 		return nil, codes.New(codes.TitleInvalid)
 	}
 	_, err := d.svc.Rename(ctx, key, title)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/openphone-host/openphone/protocol/clawket"
 	"github.com/openphone-host/openphone/protocol/codes"
+	"github.com/openphone-host/openphone/protocol/jsonframe"
 )
 
 // params reads the members of a request one by one and remembers whether any was not what it must be, so that a handler
@@ -37,7 +38,7 @@ func (p *params) read(name string, first byte, into any) {
 // text is a required string of 1 to max UTF-16 units.
 func (p *params) text(name string, max int) string {
 	s := p.anyText(name)
-	if s == "" || clawket.UTF16Len(s) > max {
+	if s == "" || jsonframe.Units(s) > max {
 		p.failed = true
 		return ""
 	}
@@ -57,7 +58,7 @@ func (p *params) optional(name string, max int) string {
 		return ""
 	}
 	s := p.anyText(name)
-	if clawket.UTF16Len(s) > max {
+	if jsonframe.Units(s) > max {
 		p.failed = true
 	}
 	return s

@@ -8,6 +8,7 @@ import (
 	"github.com/openphone-host/openphone/host/sessions"
 	"github.com/openphone-host/openphone/protocol/clawket"
 	"github.com/openphone-host/openphone/protocol/codes"
+	"github.com/openphone-host/openphone/protocol/jsonframe"
 	"github.com/openphone-host/openphone/sdk/runtime"
 )
 
@@ -147,7 +148,7 @@ func (d *Dialect) activity(ctx context.Context, c *call) (any, error) {
 	c.read("keys", '[', &keys)
 	seen := map[string]bool{}
 	for _, k := range keys {
-		if n := clawket.UTF16Len(k); n < 1 || n > clawket.MaxActivityKeyUnits || seen[k] {
+		if n := jsonframe.Units(k); n < 1 || n > clawket.MaxActivityKeyUnits || seen[k] {
 			c.failed = true
 		}
 		seen[k] = true

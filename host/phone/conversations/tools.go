@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/openphone-host/openphone/protocol/clawket"
+	"github.com/openphone-host/openphone/protocol/jsonframe"
 	"github.com/openphone-host/openphone/sdk/runtime"
 )
 
@@ -41,8 +42,8 @@ func (d *Dialect) toolInput(p runtime.Payload) json.RawMessage {
 		return nil
 	}
 	raw := document(p)
-	if d.traits.boxedInput && clawket.UTF16Len(string(raw)) > clawket.MaxToolUnits {
-		raw, _ = clawket.Marshal(map[string]string{"preview": clawket.CutUTF16(string(raw), clawket.MaxToolUnits)})
+	if d.traits.boxedInput && jsonframe.Units(string(raw)) > clawket.MaxToolUnits {
+		raw, _ = jsonframe.Marshal(map[string]string{"preview": jsonframe.CutUnits(string(raw), clawket.MaxToolUnits)})
 	}
 	return raw
 }
@@ -54,7 +55,7 @@ func toolOutput(p runtime.Payload) string {
 	if isJSON(p) && json.Unmarshal(p.Data, &s) == nil {
 		text = s
 	}
-	return clawket.CutUTF16(strings.ToValidUTF8(text, "\uFFFD"), clawket.MaxToolUnits)
+	return jsonframe.CutUnits(strings.ToValidUTF8(text, "\uFFFD"), clawket.MaxToolUnits)
 }
 
 // liveOutput is the result as it is, cut when it is longer than history would show.
@@ -65,7 +66,7 @@ func liveOutput(p runtime.Payload) json.RawMessage {
 	if isJSON(p) && len(p.Data) <= clawket.MaxToolUnits && json.Valid(p.Data) {
 		return document(p)
 	}
-	raw, _ := clawket.Marshal(toolOutput(p))
+	raw, _ := jsonframe.Marshal(toolOutput(p))
 	return raw
 }
 
@@ -78,6 +79,6 @@ func document(p runtime.Payload) json.RawMessage {
 	if isJSON(p) && json.Valid(p.Data) {
 		return p.Data
 	}
-	raw, _ := clawket.Marshal(string(p.Data))
+	raw, _ := jsonframe.Marshal(string(p.Data))
 	return raw
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/openphone-host/openphone/protocol/clawket"
+	"github.com/openphone-host/openphone/protocol/jsonframe"
 )
 
 // closeGrace is how long a closing socket may take to flush what is queued and to exchange close frames; then the
@@ -288,7 +289,7 @@ func (s *Socket) heartbeat() {
 		case <-s.ended:
 			return
 		}
-		tick, _ := clawket.Marshal(clawket.Tick{Type: clawket.TypeTick, TS: time.Now().UnixMilli()})
+		tick, _ := jsonframe.Marshal(clawket.Tick{Type: clawket.TypeTick, TS: time.Now().UnixMilli()})
 		s.Event(tick, "")
 		ctx, cancel := context.WithTimeout(context.Background(), s.beat)
 		err := s.ws.Ping(ctx)
