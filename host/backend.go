@@ -95,18 +95,24 @@ func (b backend) Checks(context.Context) []control.Check {
 	} else {
 		list = append(list, control.Check{
 			Name: "listener", Result: control.Warning, Message: "Phones cannot reach this computer: it listens on loopback only.",
-			Advice: `Set listen = "0.0.0.0:0" in the configuration and start again.`,
+			Advice: `In config.toml set [listen] address = "0.0.0.0:0" and start again.`,
 		})
 	}
 	return list
 }
 
 // Config implements control.Backend.
-func (b backend) Config() (string, []control.Setting) { return b.settings.effective() }
+func (b backend) Config() (string, []control.Setting) {
+	var ids []string
+	for _, i := range b.runtimes.Instances() {
+		ids = append(ids, i.ID())
+	}
+	return b.settings.effective(ids)
+}
 
 // Reload implements control.Backend.
 func (b backend) Reload(ctx context.Context) (applied, restart []string, err error) {
-	applied, restart, err = b.settings.reload()
+	applied, restart, err = b.settings.file.Reload()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -183,7 +189,7 @@ func (b backend) Pair(ctx context.Context, label string, forPhone bool) (*contro
 	out := &control.Pairing{PhoneID: p.Phone.ID}
 	if here {
 		out.Notice = "No phone can reach this computer yet, because it listens on loopback only. " +
-			`To open it to your network set listen = "0.0.0.0:0" in the configuration and start again.`
+			`To open it to your network set [listen] address = "0.0.0.0:0" in config.toml and start again.`
 	}
 	for _, o := range p.Offers {
 		out.Backends = append(out.Backends, control.PairedBackend{Backend: o.Backend, URL: o.URL, Token: o.Token, QR: o.QR})

@@ -107,7 +107,7 @@ func New(ctx context.Context, o Options) (_ *Host, err error) {
 			err = errors.Join(err, h.store.Close())
 		}
 	}()
-	if h.settings, err = newSettings(ctx, o.Home, h.store); err != nil {
+	if h.settings, err = newSettings(ctx, o.Home, h.store, o.Logs); err != nil {
 		return nil, err
 	}
 	h.pairing = pairing.New(pairing.Options{

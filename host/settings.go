@@ -1,14 +1,21 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 
+	"github.com/openphone-host/openphone/host/config"
 	"github.com/openphone-host/openphone/host/control"
+	"github.com/openphone-host/openphone/host/obs"
 	"github.com/openphone-host/openphone/host/runtimes"
 	"github.com/openphone-host/openphone/host/store"
 	"github.com/openphone-host/openphone/sdk/runtime"
@@ -24,11 +31,29 @@ const (
 
 // settings joins the configuration file with what a person chose on the command line, which the store keeps.
 type settings struct {
+	file   *config.File
 	store  *store.Store
 	secret string
 }
 
-func newSettings(ctx context.Context, home string, st *store.Store) (*settings, error) {
+func newSettings(ctx context.Context, home string, st *store.Store, logs *obs.Logs) (*settings, error) {
+	file, err := config.Open(filepath.Join(home, config.FileName), os.Getenv)
+	if err != nil {
+		return nil, err
+	}
+	level := func(c *config.Config) {
+		if l, ok := obs.ParseLevel(c.Log.Level); ok {
+			logs.SetLevel("", l)
+		}
+	}
+	if file.Current().Log.Level != config.Default().Log.Level {
+		level(file.Current()) // otherwise the command line's choice stays
+	}
+	file.Follow(config.Part{Apply: func(old, next *config.Config) {
+		if old.Log.Level != next.Log.Level {
+			level(next)
+		}
+	}})
 	secret, ok, err := st.Meta(ctx, secretKey)
 	if err != nil {
 		return nil, err
@@ -41,15 +66,32 @@ func newSettings(ctx context.Context, home string, st *store.Store) (*settings, 
 			return nil, err
 		}
 	}
-	return &settings{store: st, secret: secret}, nil
+	return &settings{file: file, store: st, secret: secret}, nil
 }
 
-func (s *settings) listen() string                                 { return "127.0.0.1:0" }
-func (s *settings) pluginDirs() []string                           { return nil }
-func (s *settings) projectPath(string) string                      { return "" }
-func (s *settings) autonomy(string) runtime.Autonomy               { return 0 }
-func (s *settings) effective() (string, []control.Setting)         { return "", nil }
-func (s *settings) reload() (applied, restart []string, err error) { return nil, nil, nil }
+func (s *settings) listen() string                      { return s.file.Current().Listen.Address }
+func (s *settings) pluginDirs() []string                { return s.file.Current().Plugins.Dirs }
+func (s *settings) projectPath(id string) string        { return s.file.Current().Runtime(id).Project }
+func (s *settings) autonomy(id string) runtime.Autonomy { return s.file.Current().Runtime(id).Ceiling() }
+
+// effective tells every setting in force, those from the command line included.
+func (s *settings) effective(ids []string) (string, []control.Setting) {
+	var list []control.Setting
+	seen := map[string]bool{}
+	for _, v := range s.file.Effective() {
+		seen[v.Key] = true
+		list = append(list, control.Setting{Key: v.Key, Value: v.Value, Origin: v.Origin, Live: v.Live})
+	}
+	for _, id := range ids {
+		if key := "runtimes." + id + ".enabled"; !seen[key] || s.file.Current().Runtime(id).Enabled == nil {
+			if own := s.enabled(id); own != nil {
+				list = append(list, control.Setting{Key: key, Value: strconv.FormatBool(*own), Origin: "store", Live: true})
+			}
+		}
+	}
+	slices.SortFunc(list, func(a, b control.Setting) int { return cmp.Compare(a.Key, b.Key) })
+	return s.file.Path(), list
+}
 
 // touched reports that a list of changed settings concerns an instance.
 func (s *settings) touched(id string, keys []string) bool {
@@ -61,8 +103,11 @@ func (s *settings) touched(id string, keys []string) bool {
 	return false
 }
 
-// enabled is what a person decided about an instance; nil: nothing.
+// enabled is what a person decided about an instance, in the file or else on the command line; nil: nothing.
 func (s *settings) enabled(id string) *bool {
+	if own := s.file.Current().Runtime(id).Enabled; own != nil {
+		return own
+	}
 	v, ok, err := s.store.Meta(context.Background(), enabledKey+id)
 	if err != nil || !ok {
 		return nil
@@ -89,9 +134,18 @@ func (s *settings) instanceSecret(id string) string {
 // plugin implements runtimes.Options.Settings. A runtime runs unless a person said no; the demo runs when a person
 // said yes, or when nothing else is of use.
 func (h *Host) plugin(id string) runtimes.Settings {
-	set := runtimes.Settings{Enabled: id != demoID || h.demo.Load(), InstanceSecret: h.settings.instanceSecret(id), ProjectPath: h.settings.projectPath(id)}
+	c := h.settings.file.Current().Runtime(id)
+	set := runtimes.Settings{
+		Enabled: id != demoID || h.demo.Load(), InstanceSecret: h.settings.instanceSecret(id), ProjectPath: c.Project,
+		Environment: c.Environment, LogLevel: c.LogLevel,
+	}
 	if own := h.settings.enabled(id); own != nil {
 		set.Enabled = *own
+	}
+	var err error
+	if set.Config, err = c.JSON(); err != nil {
+		h.log.Error("settings of a runtime cannot be used", obs.KeyRuntime, id, obs.KeyError, err)
+		set.Enabled = false
 	}
 	return set
 }
