@@ -18,6 +18,7 @@ import (
 	"github.com/openphone-host/openphone/host/obs"
 	"github.com/openphone-host/openphone/host/runtimes"
 	"github.com/openphone-host/openphone/host/store"
+	"github.com/openphone-host/openphone/protocol/codes"
 	"github.com/openphone-host/openphone/sdk/runtime"
 )
 
@@ -69,10 +70,12 @@ func newSettings(ctx context.Context, home string, st *store.Store, logs *obs.Lo
 	return &settings{file: file, store: st, secret: secret}, nil
 }
 
-func (s *settings) listen() string                      { return s.file.Current().Listen.Address }
-func (s *settings) pluginDirs() []string                { return s.file.Current().Plugins.Dirs }
-func (s *settings) projectPath(id string) string        { return s.file.Current().Runtime(id).Project }
-func (s *settings) autonomy(id string) runtime.Autonomy { return s.file.Current().Runtime(id).Ceiling() }
+func (s *settings) listen() string               { return s.file.Current().Listen.Address }
+func (s *settings) pluginDirs() []string         { return s.file.Current().Plugins.Dirs }
+func (s *settings) projectPath(id string) string { return s.file.Current().Runtime(id).Project }
+func (s *settings) autonomy(id string) runtime.Autonomy {
+	return s.file.Current().Runtime(id).Ceiling()
+}
 
 // effective tells every setting in force, those from the command line included.
 func (s *settings) effective(ids []string) (string, []control.Setting) {
@@ -116,7 +119,11 @@ func (s *settings) enabled(id string) *bool {
 	return &yes
 }
 
+// setEnabled keeps a choice made on the command line. The file outranks it, so a choice against the file is refused.
 func (s *settings) setEnabled(ctx context.Context, id string, enabled bool) error {
+	if own := s.file.Current().Runtime(id).Enabled; own != nil && *own != enabled {
+		return codes.New(codes.ConfigInvalid, "where", "runtimes."+id+".enabled in config.toml decides; change it there")
+	}
 	v := "false"
 	if enabled {
 		v = "true"
