@@ -147,7 +147,8 @@ type HistoryMessage struct {
 	runtime.Message
 	IdempotencyKey string // the phone's key, on the proven prompt of one of our runs
 	Files          []ArtifactRef
-	DisplayText    string // text without the links that became files; empty when nothing was converted
+	Converted      bool // links became files; DisplayText is the text without them, and may be empty
+	DisplayText    string
 }
 
 // ArtifactRef is a file or image of a message that can be read with OpenArtifact and ReadArtifact.

@@ -95,19 +95,26 @@ func (c *Conversations) end(r *run, e *runtime.RunEnded, at time.Time, seq uint6
 	c.opts.Fault(KillEnded)
 	c.retireInteractions(conv, r.id)
 
+	// Nothing of the run is applied any more, so what it said stays the same while files are looked for.
+	c.mu.Lock()
+	message := r.reply(e, at)
+	roots := conv.roots()
+	c.mu.Unlock()
+	var final *HistoryMessage
+	if message != nil {
+		m := c.project(c.shelf.Begin(conv.key, ""), roots, *message)
+		final = &m
+	}
+
 	c.mu.Lock()
 	r.state = ledger.Ended
 	c.forget(r)
 	conv.lastEnd = max(conv.lastEnd, seq)
-	message := r.reply(e, at)
 	u := r.update(RunFinished, at)
-	u.End = &RunEnd{Reason: e.Reason, Code: endCode(e), Usage: e.Usage, UnappliedInput: e.UnappliedInput, StartedAt: r.startedAt}
+	u.End = &RunEnd{Reason: e.Reason, Code: endCode(e), Usage: e.Usage, Message: final,
+		UnappliedInput: e.UnappliedInput, StartedAt: r.startedAt}
 	if u.End.Code != "" {
 		u.End.NoticeText = c.sentence(u.End.Code, nil)
-	}
-	if message != nil {
-		m := c.project(conv, *message)
-		u.End.Message = &m
 	}
 	c.publish(u)
 	changed := conv.isOwn && !conv.deleted

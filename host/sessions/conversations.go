@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/openphone-host/openphone/host/consent"
+	"github.com/openphone-host/openphone/host/sessions/artifact"
 	"github.com/openphone-host/openphone/host/store"
 	"github.com/openphone-host/openphone/protocol/codes"
 	"github.com/openphone-host/openphone/sdk/runtime"
@@ -39,12 +40,13 @@ type Options struct {
 
 // Conversations is the Service of one runtime. New reads what is durable; Run owns the work that outlives a call.
 type Conversations struct {
-	opts Options
-	rt   Runtime
-	db   *store.Store
-	book *consent.Book
-	log  *slog.Logger
-	id   string // of the runtime's instance
+	opts  Options
+	rt    Runtime
+	db    *store.Store
+	book  *consent.Book
+	shelf *artifact.Shelf
+	log   *slog.Logger
+	id    string // of the runtime's instance
 
 	life   context.Context // ends when Run ends
 	cancel context.CancelFunc
@@ -124,6 +126,7 @@ func New(o Options) (*Conversations, error) {
 		seqChanged: make(chan struct{}), statusChanged: make(chan struct{}), projectNames: map[string]string{}, missing: map[string]bool{},
 		gone: map[string]uint64{},
 	}
+	c.shelf = c.newShelf()
 	c.life, c.cancel = context.WithCancel(context.Background())
 	if err := c.load(c.life); err != nil {
 		c.cancel()

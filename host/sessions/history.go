@@ -17,6 +17,7 @@ func (c *Conversations) History(ctx context.Context, key, cursor string, maxMess
 	if maxMessages <= 0 || maxMessages > maxHistoryPage {
 		maxMessages = maxHistoryPage
 	}
+	reading := c.shelf.Begin(key, cursor)
 	page, err := c.readPage(ctx, conv, cursor, maxMessages)
 	if err != nil {
 		return nil, err
@@ -27,19 +28,21 @@ func (c *Conversations) History(ctx context.Context, key, cursor string, maxMess
 	}
 	h := &History{Key: key, NextCursor: page.NextCursor}
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if conv.deleted {
-		return nil, codes.New(codes.SessionUnknown)
-	}
-	ref := conv.ref()
-	h.SessionID = ref.SessionID
+	roots := conv.roots()
+	c.mu.Unlock()
 	for _, m := range page.Messages {
-		row := c.project(conv, m)
+		row := c.project(reading, roots, m)
 		if m.Role == runtime.RoleUser {
 			row.IdempotencyKey = keys[m.RunID]
 		}
 		h.Messages = append(h.Messages, row)
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if conv.deleted {
+		return nil, codes.New(codes.SessionUnknown)
+	}
+	h.SessionID = conv.ref().SessionID
 	if r := conv.current(); r != nil {
 		h.Thinking = r.thinking
 		if cursor == "" {

@@ -299,7 +299,7 @@ func (c *Conversations) detach(ctx context.Context, conv *conversation, mode run
 		c.log.Error("the end of an interaction was not written", "error", err)
 	}
 	c.shut(list...)
-	c.retireFiles(conv.key)
+	c.shelf.Retire(conv.key)
 	return nil
 }
 

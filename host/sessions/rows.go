@@ -33,9 +33,7 @@ func (c *Conversations) row(conv *conversation) Row {
 	}
 	r.Actions = c.actions(conv)
 	r.Project = c.projectOf(ref.ProjectPath)
-	if ref.ProjectPath != "" {
-		r.Roots = append([]string{ref.ProjectPath}, r.Roots...)
-	}
+	r.Roots = conv.roots()
 	if r.Title == "" && r.Project != nil {
 		r.Title = r.Project.Name
 	}
@@ -55,7 +53,7 @@ func (c *Conversations) addNative(r *Row, conv *conversation, row *runtime.Sessi
 	pick2(&r.Title, row.Title)
 	pick2(&r.ModelID, row.ModelID)
 	pick2(&r.ProviderID, row.ProviderID)
-	r.Channel, r.Roots = row.Channel, append([]string(nil), row.Roots...)
+	r.Channel = row.Channel
 	if row.UpdatedAt.After(r.UpdatedAt) {
 		r.UpdatedAt = row.UpdatedAt
 	}
