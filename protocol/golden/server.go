@@ -25,7 +25,8 @@ type Server struct {
 	Other func(method string, params json.RawMessage) Answer
 	// Heard are the client's messages, in order.
 	Heard []Message
-	// Reached is called before each recorded frame is played or awaited; it may be nil.
+	// Reached is called with the index of each recorded frame before it is played or awaited, and with their number when
+	// all are over; it may be nil.
 	Reached func(i int)
 }
 
@@ -51,6 +52,9 @@ func (s *Server) Play(frames []Frame, r io.Reader, w io.Writer) error {
 		if err := s.await(lines, w, m, ids); err != nil {
 			return fmt.Errorf("line %d of the recording: %w", f.Line, err)
 		}
+	}
+	if s.Reached != nil {
+		s.Reached(len(frames))
 	}
 	for lines.Scan() {
 		if err := s.other(w, lines.Bytes()); err != nil {
