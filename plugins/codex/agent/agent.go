@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/openphone-host/openphone/plugins/codex/appserver"
@@ -64,6 +65,7 @@ type link struct {
 	server  appserver.Server
 	version string
 	born    time.Time
+	known   atomic.Pointer[[]appserver.Model] // the catalog as it was read last
 }
 
 // New makes an agent. Nothing starts before Configure.

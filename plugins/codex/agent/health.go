@@ -112,7 +112,7 @@ func (a *Agent) look(ctx context.Context, l *link) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 
-	models, err := l.client.Models(ctx)
+	models, err := l.catalog(ctx)
 	if err != nil {
 		a.unwell(l, err)
 		return

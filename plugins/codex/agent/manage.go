@@ -43,6 +43,7 @@ func (a *Agent) CreateSession(ctx context.Context, q *runtime.CreateSessionReque
 	if err != nil {
 		return nil, err
 	}
+	defer a.noteManagement()
 	g := grants[permWorkspace]
 	res, err := l.client.ThreadFork(ctx, appserver.ThreadParams{
 		ThreadID: id, ExcludeTurns: true, Permissions: g.Profile, ApprovalPolicy: g.policy(), ApprovalsReviewer: g.Reviewer,
@@ -112,6 +113,7 @@ func (a *Agent) UpdateSession(ctx context.Context, q *runtime.UpdateSessionReque
 	if err != nil {
 		return nil, err
 	}
+	defer a.noteManagement()
 	if q.Archived != nil {
 		if err := a.archive(ctx, l, id, rec.Created, *q.Archived); err != nil {
 			return nil, err
@@ -197,6 +199,7 @@ func (a *Agent) DetachSession(ctx context.Context, q *runtime.DetachSessionReque
 			}
 		}
 		if forget && !rec.empty() {
+			defer a.noteManagement()
 			if err := a.archive(ctx, l, id, rec.Created, true); err != nil && codes.Of(err) != codes.SessionLost {
 				return err
 			}
@@ -257,28 +260,9 @@ func (a *Agent) ObserveActivity(_ context.Context, q *runtime.ObserveActivityReq
 	for _, ref := range q.Sessions {
 		s := runtime.SessionActivity{Ref: ref, EvidenceAt: a.o.Now()}
 		if t := a.threads[ref.NativeID]; t != nil {
-			s.Activity, s.Attention = activity(t.status)
+			s.Activity, s.Attention = activityOf(t.status)
 		}
 		list = append(list, s)
 	}
 	return list, nil
-}
-
-// activity reads a thread's status.
-func activity(s appserver.Status) (runtime.Activity, runtime.AttentionKind) {
-	switch s.Type {
-	case "idle", "systemError":
-		return runtime.ActivityIdle, runtime.AttentionKindUnspecified
-	case "active":
-		for _, f := range s.ActiveFlags {
-			switch f {
-			case "waitingOnApproval":
-				return runtime.ActivityWaiting, runtime.AttentionKindApproval
-			case "waitingOnUserInput":
-				return runtime.ActivityWaiting, runtime.AttentionKindInput
-			}
-		}
-		return runtime.ActivityRunning, runtime.AttentionKindUnspecified
-	}
-	return runtime.ActivityUnspecified, runtime.AttentionKindUnspecified
 }

@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	goos "runtime"
 	"strconv"
 	"time"
 
@@ -47,6 +48,9 @@ func (brokerProbe) Discover(ctx context.Context, codexHome, _ string) Evidence {
 			}
 			return OwnerUnknown
 		}
+		if goos.GOOS == "windows" { // a pipe exists only while somebody serves it
+			return OwnerUnknown
+		}
 		d := net.Dialer{Timeout: brokerDial}
 		conn, err := d.DialContext(ctx, "unix", path)
 		if err != nil {
@@ -59,6 +63,9 @@ func (brokerProbe) Discover(ctx context.Context, codexHome, _ string) Evidence {
 }
 
 func brokerSockets(codexHome string) []string {
+	if goos.GOOS == "windows" {
+		return []string{`\\.\pipe\codex-ipc`}
+	}
 	return []string{
 		filepath.Join(codexHome, "ipc", "ipc.sock"),
 		filepath.Join(os.TempDir(), "codex-ipc", "ipc-"+strconv.Itoa(os.Getuid())+".sock"),

@@ -20,7 +20,7 @@ const settleAfter = 45 * time.Second
 type prepared struct {
 	link   *link
 	thread *thread
-	rec    *record
+	made   bool // the thread was made here
 	ref    runtime.SessionRef
 	input  []appserver.UserInput
 	grant  grant
@@ -62,7 +62,7 @@ func (a *Agent) PrepareRun(ctx context.Context, r *runtime.PrepareRunRequest) (*
 	}
 	ref := r.Session
 	ref.NativeID = t.id
-	a.prepared[r.RunID] = &prepared{link: l, thread: t, rec: rec, ref: ref, input: input, grant: g, effort: effort}
+	a.prepared[r.RunID] = &prepared{link: l, thread: t, made: rec.Created, ref: ref, input: input, grant: g, effort: effort}
 	return &runtime.PrepareRunResponse{
 		Session: ref, ModelID: string(t.settings.Model), ProviderID: string(t.settings.ModelProvider),
 	}, nil
@@ -117,7 +117,7 @@ func (a *Agent) AbandonRun(ctx context.Context, r *runtime.AbandonRunRequest) er
 	p := a.prepared[r.RunID]
 	delete(a.prepared, r.RunID)
 	a.mu.Unlock()
-	if p == nil || p.rec.Created {
+	if p == nil || p.made {
 		return nil
 	}
 	return a.release(ctx, p.link, p.thread)
@@ -141,13 +141,18 @@ func (a *Agent) CommitRun(ctx context.Context, q *runtime.CommitRunRequest) (*ru
 	if p == nil {
 		return refuse(codes.RunNotDispatched)
 	}
-	// From here on a crash may have let the prompt out, so the record says so first.
-	p.rec.handOver(q.RunID)
-	if err := a.save(ctx, p.rec); err != nil {
+	// From here on a crash may have let the prompt out, so the record says so first. It is read again: a title may have
+	// been given since the prompt was prepared.
+	rec, err := a.load(ctx, p.ref)
+	if err == nil {
+		rec.handOver(q.RunID)
+		err = a.save(ctx, rec)
+	}
+	if err != nil {
 		a.log.Info("hand-over not recorded", "err", err)
 		return refuse(codes.RunNotDispatched)
 	}
-	r, code := a.begin(ctx, q.RunID, p)
+	r, code := a.begin(ctx, q.RunID, p, rec.Title)
 	if code != "" {
 		return refuse(code)
 	}
@@ -178,7 +183,7 @@ func (a *Agent) CommitRun(ctx context.Context, q *runtime.CommitRunRequest) (*ru
 
 // begin makes the run known before its first byte leaves, after a last look: since turn/start steers a running turn,
 // and since the permissions are part of what was prepared, both are compared inside the same critical section.
-func (a *Agent) begin(ctx context.Context, runID string, p *prepared) (*run, string) {
+func (a *Agent) begin(ctx context.Context, runID string, p *prepared, title string) (*run, string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	t := p.thread
@@ -193,7 +198,7 @@ func (a *Agent) begin(ctx context.Context, runID string, p *prepared) (*run, str
 	}
 	delete(a.prepared, runID)
 	r := newRun(runID, p.ref)
-	r.title = p.rec.Title
+	r.title = title
 	a.runs[runID] = r
 	t.starting = r
 	return r, ""

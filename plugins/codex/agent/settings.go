@@ -37,7 +37,7 @@ func (a *Agent) GetSettings(ctx context.Context, q *runtime.GetSettingsRequest) 
 	if err != nil {
 		return nil, err
 	}
-	models, err := l.client.Models(ctx)
+	models, err := l.catalog(ctx)
 	if err != nil {
 		return nil, native(err)
 	}
@@ -201,7 +201,7 @@ func (a *Agent) SetSettings(ctx context.Context, q *runtime.SetSettingsRequest) 
 	if err != nil {
 		return nil, err
 	}
-	models, err := l.client.Models(ctx)
+	models, err := l.catalog(ctx)
 	if err != nil {
 		return nil, native(err)
 	}
@@ -434,7 +434,7 @@ func (a *Agent) promptOptions(ctx context.Context, l *link, t *thread, opts map[
 		}
 		return "", nil
 	}
-	models, err := l.client.Models(ctx)
+	models, err := l.catalog(ctx)
 	if err != nil {
 		return "", native(err)
 	}
@@ -447,10 +447,25 @@ func (a *Agent) promptOptions(ctx context.Context, l *link, t *thread, opts map[
 	return level, nil
 }
 
-// tellSettings reports newer settings of a thread, without the catalog. Called with the mutex held.
+// tellSettings reports newer settings of a thread, with the catalog that was read last. Called with the mutex held.
 func (a *Agent) tellSettings(t *thread) {
-	if t.starting != nil || t.active != "" {
-		return // they are the next turn's; the end of this one is soon enough
+	if a.link == nil {
+		return
 	}
-	a.emit(runtime.Event{SessionID: t.session.SessionID, NativeID: t.id, SettingsChanged: a.effectiveSettings(nil, t.settings, t.guard)})
+	models := a.link.known.Load()
+	if models == nil {
+		return
+	}
+	a.emit(runtime.Event{
+		SessionID: t.session.SessionID, NativeID: t.id, SettingsChanged: a.effectiveSettings(*models, t.settings, t.guard),
+	})
+}
+
+// catalog asks the executable for its models, each time: what it offers can change with the account.
+func (l *link) catalog(ctx context.Context) ([]appserver.Model, error) {
+	models, err := l.client.Models(ctx)
+	if err == nil {
+		l.known.Store(&models)
+	}
+	return models, err
 }
