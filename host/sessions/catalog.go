@@ -31,6 +31,9 @@ func (c *Conversations) List(ctx context.Context, strict bool) ([]Row, error) {
 	case <-ctx.Done():
 		return nil, codes.New(codes.CatalogIncomplete).Because(ctx.Err())
 	}
+	if strict && codes.Of(s.err) == codes.RuntimeUnavailable {
+		return nil, s.err // nothing is wrong with the list
+	}
 	if strict && (s.err != nil || !s.end.Complete) {
 		return nil, codes.New(codes.CatalogIncomplete).Because(s.err)
 	}

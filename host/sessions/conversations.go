@@ -56,6 +56,8 @@ type Conversations struct {
 	closed     bool
 	generation uint64 // of the plugin process that is listened to
 	down       bool
+	// unasked is how to ask a process that had no answer yet what became of open work; nil: nothing is owed.
+	unasked reconcileFunc
 	// statusChanged is closed and replaced when the runtime's status changes.
 	statusChanged chan struct{}
 	writes        uint64                   // successful management writes (SYNC-04)
@@ -84,18 +86,19 @@ type Conversations struct {
 type conversation struct {
 	key string
 	// write serialises everything that changes the conversation, also in the runtime; see lock.
-	write   chan struct{}
-	isOwn   bool
-	deleted bool
-	rec     store.Session    // with isOwn
-	row     *runtime.Session // what the runtime's store says; nil: never seen there
-	rowSeq  uint64           // event that brought row; 0: a scan did
-	runs    []*run           // open, oldest first
-	prepare *preparation     // a prompt on its way to its receipt
-	lastEnd uint64           // event that ended the last run
-	written uint64           // Conversations.writes after its last management write
-	saving  chan struct{}    // held while its record is written; see save
-	shown   runtime.AttentionKind
+	write    chan struct{}
+	isOwn    bool
+	deleted  bool
+	rec      store.Session    // with isOwn
+	row      *runtime.Session // what the runtime's store says; nil: never seen there
+	rowSeq   uint64           // event that brought row; 0: a scan did
+	runs     []*run           // open, oldest first
+	prepare  *preparation     // a prompt on its way to its receipt
+	thinking string           // of the last prompt
+	lastEnd  uint64           // event that ended the last run
+	written  uint64           // Conversations.writes after its last management write
+	saving   chan struct{}    // held while its record is written; see save
+	shown    runtime.AttentionKind
 }
 
 var _ Service = (*Conversations)(nil)
@@ -163,6 +166,7 @@ func (c *Conversations) load(ctx context.Context) error {
 			}
 			continue
 		}
+		conv.thinking = rec.ThinkingLevel
 		c.track(conv, restored(rec))
 	}
 	return nil

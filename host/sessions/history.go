@@ -43,12 +43,10 @@ func (c *Conversations) History(ctx context.Context, key, cursor string, maxMess
 		return nil, codes.New(codes.SessionUnknown)
 	}
 	h.SessionID = conv.ref().SessionID
-	if r := conv.current(); r != nil {
-		h.Thinking = r.thinking
-		if cursor == "" {
-			h.ActiveRun = &ActiveRun{RunID: r.id, NativeRunID: r.nativeID, InputMessageID: r.inputID, InputKey: r.key,
-				Text: r.text.full(), StartedAt: r.startedAt, Abortable: true}
-		}
+	h.Thinking = conv.thinking
+	if r := conv.current(); r != nil && cursor == "" {
+		h.ActiveRun = &ActiveRun{RunID: r.id, NativeRunID: r.nativeID, InputMessageID: r.inputID, InputKey: r.key,
+			Text: r.text.full(), StartedAt: r.startedAt, Abortable: true}
 	}
 	return h, nil
 }

@@ -34,6 +34,8 @@ const (
 	healthTime = 4 * time.Second
 	// healthAge is the oldest evidence a handshake accepts.
 	healthAge = 5 * time.Second
+	// askAgainTime bounds a late reconciliation, which events of the process wait behind.
+	askAgainTime = 10 * time.Second
 	// catchUpTime is how long an answer waits for the events it already reflects.
 	catchUpTime = 250 * time.Millisecond
 )

@@ -11,9 +11,38 @@ import (
 
 // Started asks a new plugin process, or one whose events have a gap, what became of everything that is open. Runs that go on
 // stay open, the others end as what they really were, or as interrupted where nobody can tell. Nothing is sent again.
+//
+// A plugin whose runtime cannot be reached has no answer yet: everything stays open, and it is asked again when its
+// status says that the runtime is there. That is no fault of the plugin. Other errors are.
 func (c *Conversations) Started(ctx context.Context, generation uint64, reconcile func(context.Context, *runtime.ReconcileRequest) (*runtime.ReconcileResponse, error)) error {
 	c.mu.Lock()
 	c.enter(generation)
+	c.mu.Unlock()
+	again := reconcileFunc(nil)
+	err := c.reconcile(ctx, generation, reconcile)
+	if codes.Of(err) == codes.RuntimeUnavailable {
+		c.log.Info("the runtime cannot tell yet what became of open work", "error", err)
+		again, err = reconcile, nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := c.ensureMain(ctx); err != nil {
+		c.log.Error("the main conversation could not be made", "error", err)
+	}
+	c.mu.Lock()
+	c.down, c.unasked = false, again
+	c.publishStatus()
+	c.mu.Unlock()
+	c.flush()
+	return nil
+}
+
+type reconcileFunc func(context.Context, *runtime.ReconcileRequest) (*runtime.ReconcileResponse, error)
+
+// reconcile asks once and applies the answer.
+func (c *Conversations) reconcile(ctx context.Context, generation uint64, ask reconcileFunc) error {
+	c.mu.Lock()
 	for _, r := range c.runs {
 		r.text.restart()
 	}
@@ -39,7 +68,7 @@ func (c *Conversations) Started(ctx context.Context, generation uint64, reconcil
 	var resp *runtime.ReconcileResponse
 	if c.describes(runtime.CapabilityReconcile) {
 		var err error
-		resp, err = reconcile(ctx, req)
+		resp, err = ask(ctx, req)
 		switch codes.Of(err) {
 		case "":
 		case codes.MethodUnsupported, codes.MethodUnknown:
@@ -52,13 +81,6 @@ func (c *Conversations) Started(ctx context.Context, generation uint64, reconcil
 		resp = &runtime.ReconcileResponse{}
 	}
 	c.settle(asked, elsewhere, resp)
-	if err := c.ensureMain(ctx); err != nil {
-		c.log.Error("the main conversation could not be made", "error", err)
-	}
-	c.mu.Lock()
-	c.down = false
-	c.publishStatus()
-	c.mu.Unlock()
 	c.flush()
 	return nil
 }
@@ -128,7 +150,7 @@ func (c *Conversations) Down(generation uint64, code string) {
 		c.mu.Unlock()
 		return
 	}
-	c.down = true
+	c.down, c.unasked = true, nil
 	c.mu.Unlock()
 	c.loseInteractions()
 	c.mu.Lock()
@@ -147,8 +169,25 @@ func (c *Conversations) Down(generation uint64, code string) {
 func (c *Conversations) Changed() {
 	c.mu.Lock()
 	c.publishStatus()
+	ask, generation := c.unasked, c.generation
 	c.mu.Unlock()
 	c.flush()
+	if ask == nil {
+		return
+	}
+	if s := c.rt.Status().Condition; s != runtime.ConditionReady && s != runtime.ConditionDegraded {
+		return
+	}
+	ctx, cancel := context.WithTimeout(c.life, askAgainTime)
+	defer cancel()
+	err := c.reconcile(ctx, generation, ask)
+	if err != nil {
+		c.log.Warn("the runtime still cannot tell what became of open work", "error", err)
+		return
+	}
+	c.mu.Lock()
+	c.unasked = nil
+	c.mu.Unlock()
 }
 
 // publishStatus tells what the runtime's status is now. mu is held.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	goruntime "runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -140,7 +141,7 @@ func TestReconcileFails(t *testing.T) {
 	fail := func(err error) error {
 		return r.Started(t.Context(), r.gen, func(context.Context, *runtime.ReconcileRequest) (*runtime.ReconcileResponse, error) { return nil, err })
 	}
-	if err := fail(codes.New(codes.RuntimeUnavailable)); err == nil {
+	if err := fail(codes.New(codes.Internal)); err == nil {
 		t.Error("a process that cannot reconcile counts as started")
 	}
 	if len(r.seen(RunFinished)) != 0 {
@@ -151,6 +152,73 @@ func TestReconcileFails(t *testing.T) {
 	}
 	if e := r.seen(RunFinished); len(e) != 1 || e[0].RunID != id || e[0].End.Code != codes.Interrupted {
 		t.Errorf("ends %+v", e)
+	}
+}
+
+// A runtime that is not there is no fault of its plugin: what is open waits for the answer.
+func TestReconcileLater(t *testing.T) {
+	r := newRig(t)
+	key := r.create()
+	id := r.send(key, "x", "k")
+	r.Down(r.gen, codes.PluginCrashed)
+	r.gen++
+	r.f.status.Condition = runtime.ConditionUnavailable
+	there := false
+	err := r.Started(t.Context(), r.gen, func(_ context.Context, q *runtime.ReconcileRequest) (*runtime.ReconcileResponse, error) {
+		if !there {
+			return nil, codes.New(codes.RuntimeUnavailable)
+		}
+		return phase(runtime.RunPhaseEnded, &runtime.RunEnded{Reason: runtime.EndReasonCompleted})(q), nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Changed()
+	if len(r.seen(RunFinished)) != 0 {
+		t.Error("the run ended without evidence")
+	}
+	if _, err := r.Send(t.Context(), prompt(key, "y", "k-2")); codes.Of(err) != codes.RunActive {
+		t.Errorf("a second prompt: %v", err)
+	}
+	there = true
+	r.f.status.Condition = runtime.ConditionReady
+	r.Changed()
+	r.Changed()
+	if e := r.seen(RunFinished); len(e) != 1 || e[0].RunID != id || e[0].End.Reason != runtime.EndReasonCompleted {
+		t.Errorf("ends %+v", e)
+	}
+}
+
+// The host ends at any point of a stream; the next one gets the text said again and ends with the same bytes.
+func TestHostEndsInAStream(t *testing.T) {
+	rules.Covers(t, "FAULT-09")
+	pieces := []string{"One ", "\n", "  two", "\n\n", "thrée 😀", " "}
+	whole := strings.Join(pieces, "")
+	for cut := range len(pieces) + 1 {
+		r := newRig(t)
+		id := r.send(r.create(), "x", "k")
+		for _, s := range pieces[:cut] {
+			r.emit(text(id, "a", s))
+		}
+		r.restart()
+		r.up(phase(runtime.RunPhaseRunning, nil))
+		r.emit(runtime.Event{RunID: id, Text: &runtime.TextChunk{PartID: "a", Text: strings.Join(pieces[:cut], ""), Replace: true}})
+		for _, s := range pieces[cut:] {
+			r.emit(text(id, "a", s))
+		}
+		r.emit(ended(id))
+		e := r.seen(RunFinished)
+		if len(e) != 1 || e[0].End.Message.Parts[0].Text != whole {
+			t.Errorf("cut at %d: ends %+v", cut, e)
+		}
+		shown := ""
+		for _, u := range r.seen(TextChunk) {
+			shown += u.Text
+		}
+		if shown != whole {
+			t.Errorf("cut at %d: phones were shown %q", cut, shown)
+		}
+		r.stop()
 	}
 }
 
@@ -307,7 +375,7 @@ func TestInterleavings(t *testing.T) {
 			}
 			return resp, err
 		}
-		for range rapid.IntRange(1, 12).Draw(rt, "steps") {
+		for range rapid.IntRange(1, 8).Draw(rt, "steps") {
 			key := rapid.SampledFrom(keys).Draw(rt, "conversation")
 			switch rapid.SampledFrom([]string{"send", "send", "send", "end", "drop", "host", "plugin"}).Draw(rt, "step") {
 			case "drop":

@@ -19,7 +19,6 @@ type run struct {
 	elsewhere bool   // begun in the runtime: there is no receipt
 	state     ledger.State
 	outcome   runtime.Outcome
-	thinking  string
 	startedAt time.Time
 	text      transcript
 	tools     toolCalls
@@ -38,7 +37,7 @@ type preparation struct {
 
 func restored(rec store.Run) *run {
 	return &run{id: rec.RunID, key: rec.Key, nativeID: rec.NativeRunID, outcome: runtime.Outcome(rec.Outcome),
-		state: ledger.StateOf(runtime.Outcome(rec.Outcome), false), thinking: rec.ThinkingLevel, startedAt: rec.AcceptedAt}
+		state: ledger.StateOf(runtime.Outcome(rec.Outcome), false), startedAt: rec.AcceptedAt}
 }
 
 // track makes a run open. mu is held.

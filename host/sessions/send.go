@@ -189,7 +189,7 @@ func (c *Conversations) abandon(runID string) {
 // meanwhile.
 func (c *Conversations) accept(ctx context.Context, conv *conversation, runID string, in SendInput, p *runtime.PrepareRunResponse) (r *run, called bool, err error) {
 	now := time.Now()
-	r = &run{id: runID, key: in.IdempotencyKey, state: ledger.Accepted, thinking: in.Thinking, startedAt: now}
+	r = &run{id: runID, key: in.IdempotencyKey, state: ledger.Accepted, startedAt: now}
 	err = c.change(conv, func(rec *store.Session) {
 		rec.UpdatedAt, rec.LastActivityAt = now, now
 		pick(&rec.NativeID, p.Session.NativeID)
@@ -216,6 +216,7 @@ func (c *Conversations) accept(ctx context.Context, conv *conversation, runID st
 	defer c.mu.Unlock()
 	called = conv.prepare.called
 	conv.prepare = nil
+	conv.thinking = in.Thinking
 	r.committing = c.generation
 	c.track(conv, r)
 	// A phone must know that the conversation is busy before the run appears in it (app-protocol §5 rule 1).
