@@ -115,6 +115,11 @@ const (
 	PhoneUnknown           = "phone_unknown"
 	RuntimeUnknown         = "runtime_unknown"
 	PairingNotReachable    = "pairing_not_reachable"
+	Retrying               = "retrying"
+	WaitingForNetwork      = "waiting_for_network"
+	Preparing              = "preparing"
+	CompactionStarted      = "compaction_started"
+	CompactionEnded        = "compaction_ended"
 )
 
 var table = map[string]Info{
@@ -229,4 +234,9 @@ var table = map[string]Info{
 	PhoneUnknown:           {Code: "phone_unknown", Number: 1108, Source: "host", Retry: "never", Outcome: "not_dispatched", CloseCode: 0, Message: "There is no phone with this name.", Since: "1.0"},
 	RuntimeUnknown:         {Code: "runtime_unknown", Number: 1109, Source: "host", Retry: "never", Outcome: "not_dispatched", CloseCode: 0, Message: "There is no runtime with this name.", Since: "1.0"},
 	PairingNotReachable:    {Code: "pairing_not_reachable", Number: 1110, Source: "host", Retry: "user", Outcome: "not_dispatched", CloseCode: 0, Message: "No phone can reach this computer yet, because it listens on loopback only.", Since: "1.0"},
+	Retrying:               {Code: "retrying", Number: 1111, Source: "runtime", Retry: "never", Outcome: "", CloseCode: 0, Message: "The agent tries again.", Since: "1.0"},
+	WaitingForNetwork:      {Code: "waiting_for_network", Number: 1112, Source: "runtime", Retry: "never", Outcome: "", CloseCode: 0, Message: "The agent waits for the network.", Since: "1.0"},
+	Preparing:              {Code: "preparing", Number: 1113, Source: "runtime", Retry: "never", Outcome: "", CloseCode: 0, Message: "The agent is getting ready.", Since: "1.0"},
+	CompactionStarted:      {Code: "compaction_started", Number: 1114, Source: "runtime", Retry: "never", Outcome: "", CloseCode: 0, Message: "The agent shortens the conversation it remembers.", Since: "1.0"},
+	CompactionEnded:        {Code: "compaction_ended", Number: 1115, Source: "runtime", Retry: "never", Outcome: "", CloseCode: 0, Message: "The conversation was shortened.", Since: "1.0"},
 }
