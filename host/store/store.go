@@ -38,9 +38,10 @@ const (
 	maxReaders = 4               // read connections; each holds about 2 MiB of page cache at most
 	busyWait   = 5 * time.Second // for another program that looks into the file, such as a backup
 
-	// fullCheckSize is the size up to which the whole file is verified at each start; about 1 ms per MiB. Above it the
-	// verification happens only after a start that did not end in Close.
-	fullCheckSize = 4 << 20
+	// fullCheckSize is the size in bytes up to which the whole file is verified at each start, about 10 ms for a MiB.
+	// Above it that happens only when the last host did not get to close the file; damage found later is store_corrupt
+	// all the same.
+	fullCheckSize = 1 << 20
 
 	applicationID = 0x4f50484e // "OPHN": a database of another program is never touched
 )
@@ -276,6 +277,9 @@ func wrap(err error) error {
 			code = codes.StoreFull
 		case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
 			code = codes.StoreLocked
+		}
+		if e.Code() == sqlite3.SQLITE_IOERR_SHMSIZE { // how a full disk refuses the file beside the log
+			code = codes.StoreFull
 		}
 	}
 	return codes.New(code).Because(err)
