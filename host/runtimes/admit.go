@@ -17,6 +17,9 @@ import (
 // ContractMinor is the minor version of the contract this host speaks.
 const ContractMinor = 0
 
+// errFailedHello: the executable could not be asked who it is, this time.
+var errFailedHello = errors.New("it does not say what it is")
+
 // describeFor bounds a start for Describe alone.
 const describeFor = startTimeout + classFast
 
@@ -40,6 +43,9 @@ func (s *Supervisor) admit(ctx context.Context, id, source, sum string) (*execut
 	began := time.Now()
 	g, err := spawn(ctx, *exe, hostSide("warn"), s.socketDir(), s.log.With("runtime", id, "generation", 0), nil)
 	if err != nil {
+		if codes.Of(err) == codes.PluginStartFailed {
+			err = codes.New(codes.PluginStartFailed).Because(errors.Join(errFailedHello, err.(interface{ Unwrap() error }).Unwrap()))
+		}
 		return nil, err
 	}
 	g.kill()

@@ -210,19 +210,23 @@ func (i *Instance) PrepareRun(ctx context.Context, r *runtime.PrepareRunRequest)
 
 // CommitRun dispatches a prepared run, at most once. It never returns an error: see sessions.Runtime.
 func (i *Instance) CommitRun(ctx context.Context, r *runtime.CommitRunRequest) (*runtime.CommitRunResponse, error) {
-	defer i.settled(r.RunID)
+	i.committing(r.RunID)
 	p, out, code := outcome(ctx, i, func(ctx context.Context, g *generation) (*runtimev1.CommitRunResponse, error) {
 		return g.rpc.Conversations.CommitRun(ctx, protomap.ToCommitRunRequest(r))
 	})
-	if p == nil {
-		return &runtime.CommitRunResponse{Outcome: out, Code: code}, nil
+	resp := &runtime.CommitRunResponse{Outcome: out, Code: code}
+	if p != nil {
+		resp = protomap.FromCommitRunResponse(p)
 	}
-	return protomap.FromCommitRunResponse(p), nil
+	if resp.Outcome == runtime.OutcomeNotDispatched {
+		i.notRunning(r.RunID)
+	}
+	return resp, nil
 }
 
 // AbandonRun drops a prepared run.
 func (i *Instance) AbandonRun(ctx context.Context, r *runtime.AbandonRunRequest) error {
-	defer i.settled(r.RunID)
+	defer i.abandoned(r.RunID)
 	_, err := call(ctx, i, classFast, func(ctx context.Context, g *generation) (*runtimev1.AbandonRunResponse, error) {
 		return g.rpc.Conversations.AbandonRun(ctx, protomap.ToAbandonRunRequest(r))
 	}, protomap.FromAbandonRunResponse)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"reflect"
 	"time"
 
 	runtimev1 "github.com/openphone-host/openphone/proto/openphone/runtime/v1"
@@ -23,8 +24,9 @@ const (
 // command is what somebody asks of the goroutine that owns the process.
 type command struct {
 	kind  commandKind
-	ctx   context.Context
-	reply chan error
+	ctx   context.Context // of the caller, who may stop waiting
+	reply chan error      // capacity 1
+	err   error           // the answer is this once the instance is ready again
 }
 
 func (i *Instance) ask(ctx context.Context, kind commandKind) error {
@@ -83,7 +85,7 @@ func (i *Instance) Trust(ctx context.Context) (*runtime.Description, error) {
 func (i *Instance) Drain(ctx context.Context, reopen bool) (*runtime.DrainResponse, error) {
 	if reopen {
 		defer i.reopen()
-		if g, err := i.ready(ctx, 0); err == nil {
+		if g, err := i.ready(ctx, 0); err == nil && runtime.Has(g.desc.Capabilities, runtime.CapabilityDrain) {
 			_, _ = g.drain(ctx, true)
 		}
 		return &runtime.DrainResponse{}, nil
@@ -94,6 +96,10 @@ func (i *Instance) Drain(ctx context.Context, reopen bool) (*runtime.DrainRespon
 	if err != nil {
 		return &runtime.DrainResponse{OtherWork: uint32(inside)}, nil
 	}
+	if !runtime.Has(g.desc.Capabilities, runtime.CapabilityDrain) {
+		// Such a plugin is idle when no run is open.
+		return &runtime.DrainResponse{RunIds: i.runs(), OtherWork: uint32(inside)}, nil
+	}
 	resp, err := g.drain(ctx, false)
 	if err != nil {
 		return nil, err
@@ -102,11 +108,8 @@ func (i *Instance) Drain(ctx context.Context, reopen bool) (*runtime.DrainRespon
 	return resp, nil
 }
 
-// drain closes or reopens the plugin's own door. A plugin that has none is idle when the host counts no open run.
+// drain closes or reopens the plugin's own door.
 func (g *generation) drain(ctx context.Context, reopen bool) (*runtime.DrainResponse, error) {
-	if !runtime.Has(g.desc.Capabilities, runtime.CapabilityDrain) {
-		return &runtime.DrainResponse{}, nil
-	}
 	ctx, cancel := context.WithTimeout(ctx, classFast)
 	defer cancel()
 	resp, err := g.rpc.Runtime.Drain(ctx, &runtimev1.DrainRequest{Reopen: reopen})
@@ -121,6 +124,11 @@ func (i *Instance) obey(ctx context.Context, g *generation, c *command) *generat
 	switch c.kind {
 	case commandUpgrade:
 		next, err := i.upgrade(ctx, g, c)
+		if next == nil { // the old version is on its way back
+			c.err = err
+			i.waiting = append(i.waiting, c)
+			return nil
+		}
 		c.reply <- err
 		return next
 	case commandStop:
@@ -128,14 +136,47 @@ func (i *Instance) obey(ctx context.Context, g *generation, c *command) *generat
 		i.exe = nil
 		c.reply <- nil
 		return nil
-	default:
-		i.end(g)
-		i.restarts.reset()
-		i.counted = false
-		i.exe = nil
-		i.waiting = append(i.waiting, c)
-		return nil
+	case commandReload:
+		if done, err := i.reconfigure(ctx, g); done {
+			c.reply <- err
+			return g
+		}
 	}
+	i.hold(g)
+	i.end(g)
+	i.afresh()
+	i.waiting = append(i.waiting, c)
+	return nil
+}
+
+// reconfigure takes changed settings into the running process, where that is possible: done is false when a new process
+// is needed. An error leaves the former configuration in force.
+func (i *Instance) reconfigure(ctx context.Context, g *generation) (done bool, err error) {
+	set := i.sup.settings(i.id)
+	source, ok := i.sup.executable(i.id)
+	if !ok {
+		return false, nil
+	}
+	if sum, err := i.sup.vault.checksum(source); err != nil || sum != g.exe.sum {
+		return false, nil
+	}
+	if reflect.DeepEqual(set, g.settings) {
+		return true, nil
+	}
+	was := g.settings
+	was.Config, was.ProjectPath = set.Config, set.ProjectPath
+	if !reflect.DeepEqual(set, was) {
+		return false, nil // environment and secrets are given at the start
+	}
+	req, err := i.configuration(g.desc, set)
+	if err != nil {
+		return true, err
+	}
+	if err := g.reconfigure(ctx, req); err != nil {
+		return codes.Of(err) != codes.RestartRequired, err
+	}
+	g.settings = set
+	return true, nil
 }
 
 var errBusy = errors.New("replies are still running")

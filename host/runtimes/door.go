@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/openphone-host/openphone/protocol/codes"
+	"github.com/openphone-host/openphone/sdk/runtime"
 )
 
 const (
@@ -20,6 +21,7 @@ type door struct {
 	closed   bool
 	inside   int                  // calls that change something and are on their way
 	prepared map[string]time.Time // runs prepared and neither committed nor abandoned
+	running  map[string]bool      // runs that may still be running, for a plugin that cannot say
 }
 
 // enter waits until the door is open and counts the call in.
@@ -68,11 +70,57 @@ func (i *Instance) prepared(runID string) {
 	i.mu.Unlock()
 }
 
-func (i *Instance) settled(runID string) {
+// abandoned forgets a prepared run.
+func (i *Instance) abandoned(runID string) {
 	i.mu.Lock()
 	delete(i.door.prepared, runID)
 	i.wake()
 	i.mu.Unlock()
+}
+
+// committing counts a run as running before its commit leaves: its end may come before the answer.
+func (i *Instance) committing(runID string) {
+	i.mu.Lock()
+	i.door.running[runID] = true
+	delete(i.door.prepared, runID)
+	i.mu.Unlock()
+}
+
+// notRunning forgets a run that was provably not dispatched.
+func (i *Instance) notRunning(runID string) {
+	i.mu.Lock()
+	delete(i.door.running, runID)
+	i.wake()
+	i.mu.Unlock()
+}
+
+// follow keeps count of runs by their events.
+func (i *Instance) follow(e *runtime.Event) {
+	if e.RunID == "" || e.RunStarted == nil && e.RunEnded == nil {
+		return
+	}
+	i.mu.Lock()
+	if e.RunEnded != nil {
+		delete(i.door.running, e.RunID)
+		i.wake()
+	} else {
+		i.door.running[e.RunID] = true
+	}
+	i.mu.Unlock()
+}
+
+func (i *Instance) forgetRuns() {
+	i.mu.Lock()
+	clear(i.door.running)
+	clear(i.door.prepared)
+	i.mu.Unlock()
+}
+
+// runs lists the runs that may still be running.
+func (i *Instance) runs() []string {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return sortedKeys(i.door.running)
 }
 
 // shut closes the door at once; it answers whether it was open.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os/exec"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -54,6 +55,10 @@ type generation struct {
 	stderr *stderrLog
 	log    *slog.Logger
 	desc   *runtime.Description
+
+	settings    Settings // in force
+	environment []string // names of what it was given
+	brokerID    uint32
 
 	ctx    context.Context // ends with the process; calls that belong to the process alone use it
 	cancel context.CancelFunc
@@ -104,7 +109,7 @@ func spawn(ctx context.Context, exe executable, env []string, socketDir string, 
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		return nil, codes.New(codes.PluginStartFailed).Because(err)
+		return nil, startError(err)
 	}
 	raw, err := dispense(g.client)
 	if err != nil {
@@ -125,6 +130,14 @@ func spawn(ctx context.Context, exe executable, env []string, socketDir string, 
 		return nil, codes.New(codes.PluginIncompatible).Because(errors.New("it describes nothing"))
 	}
 	return g, nil
+}
+
+// startError tells a plugin of another contract from one that cannot start. go-plugin has only words for it.
+func startError(err error) error {
+	if strings.HasPrefix(strings.ToLower(err.Error()), "incompatible ") {
+		return codes.New(codes.PluginIncompatible).Because(err)
+	}
+	return codes.New(codes.PluginStartFailed).Because(err)
 }
 
 func dispense(c *plugin.Client) (*serve.Client, error) {
@@ -150,23 +163,31 @@ func (g *generation) configure(ctx context.Context, req *runtime.ConfigureReques
 		return nil, rpcerr.Decode(err)
 	}
 	g.watch = watch
-	id := g.rpc.Broker.NextId()
+	g.brokerID = g.rpc.Broker.NextId()
 	g.wg.Go(func() {
-		g.rpc.Broker.AcceptAndServe(id, func(opts []grpc.ServerOption) *grpc.Server {
+		g.rpc.Broker.AcceptAndServe(g.brokerID, func(opts []grpc.ServerOption) *grpc.Server {
 			s := grpc.NewServer(append(opts, grpc.MaxRecvMsgSize(serve.MaxMessage), grpc.MaxSendMsgSize(serve.MaxMessage))...)
 			host.register(s)
 			g.host.Store(s)
 			return s
 		})
 	})
-	r := *req
-	r.HostBrokerID = id
-	cctx, cancel := context.WithTimeout(ctx, classIO)
-	defer cancel()
-	if _, err := g.rpc.Runtime.Configure(cctx, protomap.ToConfigureRequest(&r)); err != nil {
-		return nil, rpcerr.Decode(err)
+	if err := g.reconfigure(ctx, req); err != nil {
+		return nil, err
 	}
 	return g.health(ctx, nil)
+}
+
+// reconfigure hands over settings; on error the former ones stay.
+func (g *generation) reconfigure(ctx context.Context, req *runtime.ConfigureRequest) error {
+	r := *req
+	r.HostBrokerID = g.brokerID
+	ctx, cancel := context.WithTimeout(ctx, classIO)
+	defer cancel()
+	if _, err := g.rpc.Runtime.Configure(ctx, protomap.ToConfigureRequest(&r)); err != nil {
+		return rpcerr.Decode(err)
+	}
+	return nil
 }
 
 func (g *generation) health(ctx context.Context, maxAge *time.Duration) (*runtime.Status, error) {
@@ -221,20 +242,21 @@ func (g *generation) failed(err error) *codes.Error {
 // gone is closed when the process has ended and was collected.
 func (g *generation) gone() <-chan struct{} { return g.proc.done }
 
-// shutdown asks the plugin to end, waits, and kills what does not listen. It returns when the process is gone.
-func (g *generation) shutdown() {
-	ctx, cancel := context.WithTimeout(context.Background(), classIO) // a fresh one: the caller's may be over
+// shutdown asks the plugin to end, waits, and kills what does not listen; hurry ends the patience. It returns when the
+// process is gone.
+func (g *generation) shutdown(hurry context.Context) {
+	ctx, cancel := context.WithTimeout(hurry, classIO) // not of the caller: that one may be over
 	defer cancel()
 	unhook := context.AfterFunc(g.ctx, cancel)
 	_, _ = g.rpc.Runtime.Shutdown(ctx, &runtimev1.ShutdownRequest{})
 	unhook()
 	g.proc.closeStdin()
 	g.wg.Go(g.client.Kill) // asks once more and collects; it has no deadline of its own
-	timer := time.NewTimer(exitGrace)
-	defer timer.Stop()
+	ctx, cancel = context.WithTimeout(hurry, exitGrace)
+	defer cancel()
 	select {
 	case <-g.gone():
-	case <-timer.C:
+	case <-ctx.Done():
 		g.log.Warn("plugin did not end in time and is killed")
 		_ = g.proc.Kill(context.Background())
 		<-g.gone()

@@ -65,6 +65,7 @@ type Instance struct {
 	last     *generation // the one before; its end must have been told before the next begins
 	waiting  []*command  // answered when the instance is ready, or cannot be
 	counted  bool        // the current start follows an exit
+	spawned  uint64      // processes so far
 
 	mu        sync.Mutex
 	state     State       // guarded by mu, as all below
@@ -91,7 +92,7 @@ func newInstance(s *Supervisor, id string) *Instance {
 		state: Disabled, since: time.Now(), moved: make(chan struct{}),
 		status: runtime.Status{Condition: runtime.ConditionUnavailable, Reason: codes.RuntimeUnavailable},
 	}
-	i.door.prepared = map[string]time.Time{}
+	i.door.prepared, i.door.running = map[string]time.Time{}, map[string]bool{}
 	if s.opt.Observer != nil {
 		i.observer = s.opt.Observer(i)
 	}

@@ -45,13 +45,19 @@ func (i *Instance) once(ctx context.Context) {
 	if !set.Enabled {
 		i.exe = nil
 		i.set(Disabled, codes.RuntimeUnavailable, "", nil)
-		i.answer(nil)
+		i.answerDisabled()
 		i.idle(ctx, 0)
 		return
 	}
 	if i.exe == nil {
 		exe, err := i.resolve(ctx)
-		if err != nil {
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return
+		case errors.Is(err, errFailedHello):
+			i.ended(ctx, 0, err) // it may be better next time
+			return
+		case err != nil:
 			i.refuse(ctx, err)
 			return
 		}
@@ -122,15 +128,26 @@ func (i *Instance) idle(ctx context.Context, d time.Duration) {
 	case <-due:
 	case c := <-i.commands:
 		// Whatever was asked, a fresh look at everything is the answer.
-		i.restarts.reset()
-		i.counted = false
-		i.exe = nil
-		if c.kind == commandStop {
-			i.answerOne(c, nil)
+		i.afresh()
+		switch c.kind {
+		case commandStop:
+			c.reply <- nil
 			return
+		case commandUpgrade:
+			if _, err := i.Trust(ctx); err != nil {
+				c.reply <- err
+				return
+			}
 		}
 		i.waiting = append(i.waiting, c)
 	}
+}
+
+// afresh forgets what is known about exits and the executable, because somebody asked for a start.
+func (i *Instance) afresh() {
+	i.restarts.reset()
+	i.counted = false
+	i.exe = nil
 }
 
 // resolve finds, verifies and admits the executable.
@@ -173,18 +190,15 @@ func (i *Instance) start(ctx context.Context, exe executable, set Settings) (*ge
 // bring starts and configures a process; the observer knows nothing of it yet.
 func (i *Instance) bring(ctx context.Context, exe executable, set Settings) (*generation, *runtime.Status, error) {
 	env := environment(i.sup.opt.Environ(), exe.desc.Environment, set.Environment)
-	i.mu.Lock()
-	i.number++
-	n := i.number
-	i.env = names(env)
-	i.mu.Unlock()
+	i.spawned++
+	n := i.spawned
 	i.sup.metrics.starts.WithLabelValues(i.id).Inc()
 	log := i.log.With("generation", n)
 	g, err := spawn(ctx, exe, append(hostSide(set.LogLevel), env...), i.sup.socketDir(), log, i.swept)
 	if err != nil {
 		return nil, nil, err
 	}
-	g.n = n
+	g.n, g.settings, g.environment = n, set, names(env)
 	if err := admissible(i.id, g.desc); err != nil {
 		g.destroy()
 		return nil, nil, err
@@ -212,7 +226,7 @@ func (i *Instance) introduce(ctx context.Context, g *generation, status *runtime
 		}
 	}
 	i.mu.Lock()
-	i.desc, i.pid, i.sum = g.desc, g.proc.pid(), g.exe.sum
+	i.number, i.desc, i.pid, i.sum, i.env = g.n, g.desc, g.proc.pid(), g.exe.sum, g.environment
 	i.mu.Unlock()
 	started := make(chan error, 1)
 	i.queue <- func() { started <- i.tellStarted(g) }
@@ -264,9 +278,10 @@ func (i *Instance) read(g *generation) {
 			}
 			gap = gap || e.Seq != seq+1
 			seq = e.Seq
-			if e.StatusChanged != nil {
+			if e.StatusChanged != nil && i.current(g) {
 				i.setStatus(e.StatusChanged)
 			}
+			i.follow(e)
 			events = append(events, *e)
 		}
 		if gap {
@@ -284,6 +299,7 @@ func (i *Instance) read(g *generation) {
 	}
 	close(g.lost)
 	<-g.gone()
+	i.forgetRuns()
 	if i.observer != nil {
 		code := codes.PluginCrashed
 		if i.stopping(g) {
@@ -404,7 +420,7 @@ func (i *Instance) end(g *generation) {
 		i.set(Stopped, codes.Restarting, "", nil)
 	}
 	g.stopping.Store(true)
-	g.shutdown()
+	g.shutdown(i.sup.hurried)
 	i.buried(g)
 }
 
@@ -419,12 +435,28 @@ func (i *Instance) current(g *generation) bool {
 // answer replies to every command that waits for the instance.
 func (i *Instance) answer(err error) {
 	for _, c := range i.waiting {
-		i.answerOne(c, err)
+		if c.err != nil {
+			c.reply <- c.err
+			continue
+		}
+		c.reply <- err
 	}
 	i.waiting = nil
 }
 
-func (i *Instance) answerOne(c *command, err error) { c.reply <- err }
+// answerDisabled replies while nothing may run: only who wanted it running is disappointed.
+func (i *Instance) answerDisabled() {
+	for _, c := range i.waiting {
+		if c.kind == commandReload {
+			c.reply <- nil
+			continue
+		}
+		c.reply <- codes.New(codes.RuntimeUnavailable).Because(errDisabled)
+	}
+	i.waiting = nil
+}
+
+var errDisabled = errors.New("it is disabled")
 
 // detail is what a person at this computer may read about an error.
 func detail(err error) string {

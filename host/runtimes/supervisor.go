@@ -77,6 +77,8 @@ type Supervisor struct {
 	log     *slog.Logger
 	vault   *vault
 	metrics *metrics
+	hurried context.Context // ends when nobody waits any more for plugins to end by themselves
+	hurry   context.CancelFunc
 
 	mu        sync.Mutex
 	instances map[string]*Instance // guarded by mu
@@ -99,9 +101,13 @@ func New(opt Options) *Supervisor {
 		opt: opt, log: opt.Log, vault: newVault(filepath.Join(opt.DataDir, "executables")),
 		metrics: newMetrics(opt.Metrics), instances: map[string]*Instance{},
 	}
+	s.hurried, s.hurry = context.WithCancel(context.Background())
 	s.Rescan()
 	return s
 }
+
+// Hurry ends the patience of a stop: plugins that have not ended by then are killed.
+func (s *Supervisor) Hurry() { s.hurry() }
 
 // Rescan looks for executables again and starts to look after new ones.
 func (s *Supervisor) Rescan() {

@@ -185,11 +185,16 @@ func (s *server) Describe(context.Context, *runtimev1.DescribeRequest) (*runtime
 }
 
 func (s *server) Configure(_ context.Context, r *runtimev1.ConfigureRequest) (*runtimev1.ConfigureResponse, error) {
-	conn, err := s.broker.Dial(r.GetHostBrokerId())
-	if err != nil {
-		return nil, err
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.config = r
+	if s.host == nil { // a broker id works once
+		conn, err := s.broker.Dial(r.GetHostBrokerId())
+		if err != nil {
+			return nil, err
+		}
+		s.host = hostv1.NewHostServiceClient(conn)
 	}
-	s.host, s.config = hostv1.NewHostServiceClient(conn), r
 	return &runtimev1.ConfigureResponse{}, nil
 }
 

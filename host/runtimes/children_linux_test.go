@@ -1,0 +1,63 @@
+package runtimes
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/openphone-host/openphone/internal/rules"
+)
+
+// TestChildren: what a dead plugin started ends with it, also when it hid in a group of its own; what its description
+// allows to stay, stays.
+func TestChildren(t *testing.T) {
+	rules.Covers(t, "FAULT-13")
+	r := newRig(t, variant{"kept": "sleep-kept"}, nil)
+	r.until(Ready)
+	sleep, err := os.Readlink("/bin/sleep")
+	if err != nil {
+		sleep = "/bin/sleep"
+	}
+	if strings.Contains(sleep, "busybox") || strings.Contains(sleep, "coreutils") {
+		t.Skip("sleep is not a program of its own here")
+	}
+	b, err := os.ReadFile("/bin/sleep")
+	if err != nil {
+		t.Skip(err)
+	}
+	kept := t.TempDir() + "/sleep-kept"
+	if err := os.WriteFile(kept, b, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	pid := func(word string) int {
+		n, err := strconv.Atoi(r.tell(word))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	child, escaped, stays := pid("child /bin/sleep"), pid("escape /bin/sleep"), pid("keep "+kept)
+	t.Cleanup(func() { _ = syscall.Kill(stays, syscall.SIGKILL) })
+	r.kill()
+	r.generation(2)
+	for name, p := range map[string]int{"the child": child, "the escaped one": escaped} {
+		if alive(p) {
+			t.Errorf("%s lives", name)
+		}
+	}
+	if !alive(stays) {
+		t.Error("the program that may stay was killed")
+	}
+}
+
+// alive: it runs and is not only waiting to be collected.
+func alive(pid int) bool {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return false
+	}
+	_, rest, _ := strings.Cut(string(b), ") ")
+	return !strings.HasPrefix(rest, "Z") && !strings.HasPrefix(rest, "X")
+}
