@@ -241,7 +241,8 @@ type rig struct {
 	changed chan struct{}
 	seq     uint64
 	gen     uint64
-	id      int
+
+	emitting sync.Mutex
 }
 
 func newRig(t testing.TB, change ...func(*Options)) *rig {
@@ -321,6 +322,13 @@ func (r *rig) emit(events ...runtime.Event) {
 		events[i].Seq = r.seq
 	}
 	r.Events(r.gen, events)
+}
+
+// emit1 is emit for tests with several goroutines.
+func (r *rig) emit1(e runtime.Event) {
+	r.emitting.Lock()
+	defer r.emitting.Unlock()
+	r.emit(e)
 }
 
 func (r *rig) create() string {
