@@ -85,6 +85,8 @@ func check(req any) error {
 			return codes.New(codes.TitleInvalid)
 		}
 		return checkRef(q.GetSession())
+	case *runtimev1.DetachSessionRequest:
+		return checkRef(q.GetSession())
 	case *runtimev1.ReadHistoryRequest:
 		if q.GetMaxBytes() > maxHistoryBytes {
 			return badParams()

@@ -20,9 +20,9 @@ const (
 	bufferEvents = 65_536
 	// bufferBytes bounds the same by size, so that a host that has stopped reading costs a plugin little memory. One
 	// event is always let in, however large.
-	bufferBytes = 4 << 20
+	bufferBytes = 2 << 20
 	// eventOverhead is what an event costs besides its texts.
-	eventOverhead = 320
+	eventOverhead = 256
 	// batchEvents and batchBytes bound one WatchResponse.
 	batchEvents = 512
 	batchBytes  = 1 << 20

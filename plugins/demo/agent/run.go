@@ -33,7 +33,7 @@ type run struct {
 	// Of the goroutine alone:
 	due      time.Time // when the script is at this point, had nothing ever been late
 	catching bool      // the script is not yet where the clock is
-	parts    []part
+	parts    []*part
 	asks     int
 	tools    int
 	files    []runtime.Part // delivered with the reply
@@ -45,8 +45,9 @@ type run struct {
 
 // part is one part of the reply.
 type part struct {
-	id, text string
-	stored   bool
+	id     string
+	text   strings.Builder
+	stored bool
 }
 
 // Ways a script ends before its last line.
@@ -194,17 +195,17 @@ func (x *run) caughtUp() {
 // announceText sends every part again as a replacing chunk.
 func (x *run) announceText() {
 	for _, p := range x.parts {
-		x.emit(runtime.Event{Text: &runtime.TextChunk{PartID: p.id, Text: p.text, Replace: true}})
+		x.emit(runtime.Event{Text: &runtime.TextChunk{PartID: p.id, Text: p.text.String(), Replace: true}})
 	}
 }
 
 // say adds to the current part.
 func (x *run) say(text string) {
 	if len(x.parts) == 0 || x.parts[len(x.parts)-1].stored {
-		x.parts = append(x.parts, part{id: fmt.Sprintf("p%d", len(x.parts)+1)})
+		x.parts = append(x.parts, &part{id: fmt.Sprintf("p%d", len(x.parts)+1)})
 	}
-	p := &x.parts[len(x.parts)-1]
-	p.text += text
+	p := x.parts[len(x.parts)-1]
+	p.text.WriteString(text)
 	if !x.catching {
 		x.emit(runtime.Event{Text: &runtime.TextChunk{PartID: p.id, Text: text}})
 	}
@@ -216,8 +217,10 @@ func (x *run) replace(text string) {
 		x.say(text)
 		return
 	}
-	p := &x.parts[len(x.parts)-1]
-	p.text, x.replaced = text, true
+	p := x.parts[len(x.parts)-1]
+	p.text.Reset()
+	p.text.WriteString(text)
+	x.replaced = true
 	if !x.catching {
 		x.emit(runtime.Event{Text: &runtime.TextChunk{PartID: p.id, Text: text, Replace: true}})
 	}
@@ -228,10 +231,10 @@ func (x *run) closePart() {
 	if len(x.parts) == 0 || x.parts[len(x.parts)-1].stored {
 		return
 	}
-	p := &x.parts[len(x.parts)-1]
+	p := x.parts[len(x.parts)-1]
 	p.stored = true
-	if p.text != "" {
-		x.keep(runtime.Message{MessageID: "a-" + x.n.id + "-" + p.id, Role: runtime.RoleAssistant, Parts: []runtime.Part{{Text: p.text}}})
+	if p.text.Len() > 0 {
+		x.keep(runtime.Message{MessageID: "a-" + x.n.id + "-" + p.id, Role: runtime.RoleAssistant, Parts: []runtime.Part{{Text: p.text.String()}}})
 	}
 }
 
@@ -271,7 +274,7 @@ func (x *run) finish(err error) {
 	x.closePart()
 	in, out := uint64(len(x.n.prompt)), uint64(0)
 	for _, p := range x.parts {
-		out += uint64(len(p.text))
+		out += uint64(p.text.Len())
 	}
 	end.Usage = &runtime.Usage{InputTokens: &in, OutputTokens: &out}
 	x.mu.Lock()
@@ -299,8 +302,8 @@ func (x *run) finish(err error) {
 func (x *run) reply() *runtime.Message {
 	m := &runtime.Message{MessageID: "a-" + x.n.id, Role: runtime.RoleAssistant, RunID: x.n.id}
 	for _, p := range x.parts {
-		if p.text != "" {
-			m.Parts = append(m.Parts, runtime.Part{Text: p.text})
+		if p.text.Len() > 0 {
+			m.Parts = append(m.Parts, runtime.Part{Text: p.text.String()})
 		}
 	}
 	m.Parts = append(m.Parts, x.files...)
