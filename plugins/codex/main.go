@@ -8,5 +8,5 @@ import (
 )
 
 func main() {
-	serve.Main(agent.New(agent.Options{Log: serve.Logger()}))
+	serve.Main(agent.New(agent.Options{Log: serve.Logger(), Fault: serve.Fault}))
 }

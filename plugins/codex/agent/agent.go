@@ -22,6 +22,7 @@ type Options struct {
 	Find  FindFunc         // how the executable is found; nil: appserver.Finder and its version check
 	Owner OwnerEvidence    // who may hold a thread; nil: looks for the desktop program's broker
 	Now   func() time.Time // nil: time.Now
+	Fault func(string)     // called around the moment Codex takes a prompt; nil outside of a plugin process
 }
 
 // Agent implements runtime.Runtime for Codex.
@@ -84,6 +85,9 @@ func New(o Options) *Agent {
 	}
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+	if o.Fault == nil {
+		o.Fault = func(string) {}
 	}
 	a := &Agent{
 		o: o, log: o.Log, changed: make(chan struct{}),

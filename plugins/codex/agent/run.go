@@ -11,6 +11,7 @@ import (
 	"github.com/openphone-host/openphone/plugins/codex/appserver"
 	"github.com/openphone-host/openphone/protocol/codes"
 	"github.com/openphone-host/openphone/sdk/runtime"
+	"github.com/openphone-host/openphone/sdk/serve"
 )
 
 // settleAfter is how long a prompt whose acknowledgement is missing is given to show up by itself.
@@ -156,11 +157,13 @@ func (a *Agent) CommitRun(ctx context.Context, q *runtime.CommitRunRequest) (*ru
 	if code != "" {
 		return refuse(code)
 	}
+	a.o.Fault(serve.PointDispatching)
 	// Once it is written it must be followed to its name, whoever still waits.
 	turn, err := p.link.client.TurnStart(context.WithoutCancel(ctx), appserver.TurnParams{
 		ThreadID: p.thread.id, Input: p.input, ClientID: q.RunID, Effort: p.effort,
 		ApprovalPolicy: p.grant.policy(), ApprovalsReviewer: p.grant.Reviewer, Permissions: p.grant.Profile,
 	})
+	a.o.Fault(serve.PointDispatched)
 	if err != nil && appserver.Rejected(err) {
 		a.mu.Lock()
 		a.undo(p.thread, r)
