@@ -1,0 +1,44 @@
+//go:build integration
+
+package cli
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// TestHostScripts runs the built program with the built demo plugin: what a person types, from up to Ctrl-C.
+func TestHostScripts(t *testing.T) {
+	t.Parallel()
+	bin, err := filepath.Abs("../../../bin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/host",
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("OPENPHONE_HOME", e.WorkDir+"/home")
+			e.Setenv("PATH", bin+string(filepath.ListSeparator)+e.Getenv("PATH"))
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"ready": ready},
+	})
+}
+
+// ready waits until the host of this script answers; ! ready until it no longer does.
+func ready(ts *testscript.TestScript, neg bool, _ []string) {
+	deadline := time.Now().Add(30 * time.Second)
+	for time.Now().Before(deadline) {
+		err := ts.Exec("openphone", "status", "--json")
+		up := err == nil && strings.Contains(ts.ReadFile("stdout"), `"ready":true`)
+		if up != neg {
+			return
+		}
+		<-time.After(50 * time.Millisecond)
+	}
+	ts.Fatalf("the host did not get there in time")
+}
