@@ -26,10 +26,10 @@ import (
 )
 
 const (
-	// MaxPerSession is how many requests of one conversation may wait.
-	MaxPerSession = 16
-	// MaxPerRuntime is how many requests of one runtime may wait.
-	MaxPerRuntime = 32
+	// maxPerSession is how many requests of one conversation may wait.
+	maxPerSession = 16
+	// maxPerRuntime is how many requests of one runtime may wait.
+	maxPerRuntime = 32
 )
 
 // Store keeps the records; *store.Store implements it.
@@ -119,7 +119,7 @@ func New(ctx context.Context, o Options) (*Book, []store.Interaction, error) {
 		changed: make(chan struct{}, 1), open: map[string]*entry{},
 	}
 	if b.clock == nil {
-		b.clock = System()
+		b.clock = systemClock{}
 	}
 	if b.log == nil {
 		b.log = slog.New(slog.DiscardHandler)
@@ -166,7 +166,7 @@ func (b *Book) Open(ctx context.Context, sessionKey, runID string, in runtime.In
 			of++
 		}
 	}
-	if of >= MaxPerSession || len(b.open) >= MaxPerRuntime {
+	if of >= maxPerSession || len(b.open) >= maxPerRuntime {
 		b.mu.Unlock()
 		return Asked{}, false, codes.New(codes.InteractionsFull)
 	}

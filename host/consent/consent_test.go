@@ -344,7 +344,7 @@ func TestManyAtOnceInAnyOrder(t *testing.T) {
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	b := book(t, newMemory())
-	for i := range MaxPerSession {
+	for i := range maxPerSession {
 		ask(t, b, "s", "r", question(fmt.Sprint(i)))
 	}
 	_, _, err := b.Open(t.Context(), "s", "r", question("more"))
@@ -352,7 +352,7 @@ func TestBounds(t *testing.T) {
 	if _, fresh, err := b.Open(t.Context(), "s", "r", question("3")); fresh || err != nil {
 		t.Errorf("the same again: %v %v", fresh, err)
 	}
-	for i := range MaxPerRuntime - MaxPerSession {
+	for i := range maxPerRuntime - maxPerSession {
 		ask(t, b, fmt.Sprint("s", i), "r", question("0"))
 	}
 	_, _, err = b.Open(t.Context(), "new", "r", question("0"))
@@ -564,11 +564,12 @@ func (c *skewed) sleep(d time.Duration) { c.mu.Lock(); c.wall += d; c.slept += d
 
 func TestSystemClock(t *testing.T) {
 	t.Parallel()
-	a := System().Mono()
-	if b := System().Mono(); a <= 0 || b < a {
+	var c systemClock
+	a := c.Mono()
+	if b := c.Mono(); a <= 0 || b < a {
 		t.Errorf("readings %v, %v", a, b)
 	}
-	if d := time.Since(System().Wall()); d < 0 || d > time.Minute {
+	if d := time.Since(c.Wall()); d < 0 || d > time.Minute {
 		t.Errorf("wall clock is off by %v", d)
 	}
 }

@@ -17,9 +17,7 @@ type Clock interface {
 	Mono() time.Duration // since the computer started, sleep included
 }
 
-// System is the computer's clock.
-func System() Clock { return systemClock{} }
-
+// systemClock is the computer's.
 type systemClock struct{}
 
 func (systemClock) Wall() time.Time     { return time.Now() }

@@ -55,14 +55,14 @@ type Action struct {
 	NeedsConsent bool // the runtime itself asks for consent, so nothing passes just because it changes nothing
 }
 
-// Decide is the table.
+// decide is the table.
 //
 //	                              observe only   ask before action   trusted actions
 //	reads                         allow          allow               allow
 //	reads, consent wanted         ask            ask                 allow if the risk is low or medium, else ask
 //	changes                       deny           ask                 allow if the risk is low or medium, else ask
 //	changes, always to confirm    deny           ask                 ask
-func Decide(level runtime.Autonomy, a Action) Verdict {
+func decide(level runtime.Autonomy, a Action) Verdict {
 	level = known(level)
 	switch {
 	case !a.Mutating && !a.NeedsConsent:
@@ -81,7 +81,7 @@ func Decide(level runtime.Autonomy, a Action) Verdict {
 // Approval decides an approval a runtime asks for. alone is false when a person has to be asked; otherwise the decision
 // is allow-once or deny. Every approval counts as a change: no category of it merely reads.
 func Approval(level runtime.Autonomy, a runtime.Approval) (d runtime.Decision, alone bool) {
-	switch Decide(level, Action{Mutating: true, Risk: a.Risk, NeedsConsent: true}) {
+	switch decide(level, Action{Mutating: true, Risk: a.Risk, NeedsConsent: true}) {
 	case Allow:
 		return runtime.DecisionAllowOnce, true
 	case Deny:

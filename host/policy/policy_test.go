@@ -58,8 +58,8 @@ func TestDecideTable(t *testing.T) {
 					want = c.want[2+min(i, 3)]
 				}
 				a := Action{Mutating: c.mutating, Risk: risk, AlwaysAsk: c.always, NeedsConsent: c.consent}
-				if got := Decide(level, a); got != want {
-					t.Errorf("Decide(%v, %+v) = %v, want %v", level, a, got, want)
+				if got := decide(level, a); got != want {
+					t.Errorf("decide(%v, %+v) = %v, want %v", level, a, got, want)
 				}
 			}
 		}
@@ -115,26 +115,25 @@ func TestApproval(t *testing.T) {
 	}
 }
 
-func good() Call {
-	return Call{
+func good() (Levels, Call) {
+	return Levels{none, trusted, trusted, trusted}, Call{
 		Tool:     Tool{Known: true, Remote: true, MCP: true, Action: Action{Mutating: true, Risk: low}},
 		Endpoint: Endpoint{Online: true, Supports: true}, ParamsValid: true, Reason: "to look",
-		Levels: Levels{none, trusted, trusted, trusted},
 	}
 }
 
-func TestDecideCall(t *testing.T) {
+func TestRule(t *testing.T) {
 	t.Parallel()
 	// Each case breaks one thing more than the one before, from the last check to the first: the earlier check decides.
-	c := good()
+	l, c := good()
 	for i, step := range []struct {
 		change func()
 		want   Ruling
 	}{
 		{func() {}, Ruling{Verdict: Allow}},
-		{func() { c.Levels.Session = ask }, Ruling{Verdict: Ask}},
+		{func() { l.Session = ask }, Ruling{Verdict: Ask}},
 		{func() { c.Endpoint.Confirms = true }, Ruling{Verdict: Ask, Forward: true}},
-		{func() { c.Levels.Call = observe }, Ruling{Reason: ObserveOnly}},
+		{func() { l.Call = observe }, Ruling{Reason: ObserveOnly}},
 		{func() { c.Tool.PrivateRead = true }, Ruling{Reason: NotGranted}},
 		{func() { c.Reason = " \n" }, Ruling{Reason: MissingReason}},
 		{func() { c.ParamsValid = false }, Ruling{Reason: InvalidParams}},
@@ -143,7 +142,7 @@ func TestDecideCall(t *testing.T) {
 		{func() { c.Tool.MCP, c.ViaMCP = false, true }, Ruling{Reason: UnknownTool}},
 	} {
 		step.change()
-		if d := cmp.Diff(step.want, DecideCall(c)); d != "" {
+		if d := cmp.Diff(step.want, l.Rule(c)); d != "" {
 			t.Errorf("step %d (-want +got):\n%s", i, d)
 		}
 	}
@@ -151,19 +150,18 @@ func TestDecideCall(t *testing.T) {
 		"unknown":        func(c *Call) { c.Tool.Known = false },
 		"not for remote": func(c *Call) { c.Tool.Remote = false },
 	} {
-		c := good()
+		l, c := good()
 		change(&c)
-		if got := DecideCall(c); got != (Ruling{Reason: UnknownTool}) {
+		if got := l.Rule(c); got != (Ruling{Reason: UnknownTool}) {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
-	read := good()
+	_, read := good()
 	read.Tool.PrivateRead, read.Granted, read.Tool.Action = true, true, Action{Risk: medium}
-	read.Levels = Levels{Session: observe}
-	if got := DecideCall(read); got != (Ruling{Verdict: Allow}) {
+	if got := (Levels{Session: observe}).Rule(read); got != (Ruling{Verdict: Allow}) {
 		t.Errorf("a granted private read = %+v, want allowed", got)
 	}
-	if got := DecideCall(Call{}); got.Verdict != Deny {
+	if got := (Levels{}).Rule(Call{}); got.Verdict != Deny {
 		t.Errorf("the zero call = %+v, want denied", got)
 	}
 }
@@ -182,11 +180,11 @@ func TestMonotonicity(t *testing.T) {
 		for i := range l {
 			l[i] = level.Draw(rt, fmt.Sprint("level", i))
 		}
-		before := Decide(Level(Levels{l[0], l[1], l[2], l[3]}), action)
+		before := decide(Level(Levels{l[0], l[1], l[2], l[3]}), action)
 		i := rapid.IntRange(0, 3).Draw(rt, "tightened")
 		lower := level.Filter(func(a runtime.Autonomy) bool { return order[a] <= order[l[i]] })
 		l[i] = lower.Draw(rt, "to")
-		if after := Decide(Level(Levels{l[0], l[1], l[2], l[3]}), action); after > before {
+		if after := decide(Level(Levels{l[0], l[1], l[2], l[3]}), action); after > before {
 			rt.Fatalf("%+v: %v before, %v after %v", action, before, after, l)
 		}
 		for _, tighter := range []Action{
@@ -197,7 +195,7 @@ func TestMonotonicity(t *testing.T) {
 			{action.Mutating, action.Risk, action.AlwaysAsk, true},
 		} {
 			lev := Level(Levels{l[0], l[1], l[2], l[3]})
-			if Decide(lev, tighter) > Decide(lev, action) {
+			if decide(lev, tighter) > decide(lev, action) {
 				rt.Fatalf("%v: %+v permits more than %+v", lev, tighter, action)
 			}
 		}

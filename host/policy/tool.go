@@ -2,22 +2,24 @@ package policy
 
 import "strings"
 
-// Reasons why a tool call is denied; stable codes of the phone protocol.
+// Reason is why a tool call is denied: a stable code of the phone protocol.
+type Reason string
+
+// Reasons, in the order of the checks.
 const (
-	UnknownTool      = "unknown_tool"
-	EndpointOffline  = "endpoint_offline"
-	ToolNotSupported = "tool_not_supported"
-	InvalidParams    = "invalid_params"
-	MissingReason    = "missing_reason"
-	NotGranted       = "exposure_not_granted"
-	ObserveOnly      = "observe_only_mutation_denied"
+	UnknownTool      Reason = "unknown_tool"
+	EndpointOffline  Reason = "endpoint_offline"
+	ToolNotSupported Reason = "tool_not_supported"
+	InvalidParams    Reason = "invalid_params"
+	MissingReason    Reason = "missing_reason"
+	NotGranted       Reason = "exposure_not_granted"
+	ObserveOnly      Reason = "observe_only_mutation_denied"
 )
 
 // Call is one call of a phone tool with everything the table looks at. The zero value is denied.
 type Call struct {
 	Tool     Tool
 	Endpoint Endpoint
-	Levels   Levels
 
 	ViaMCP      bool   // came through the MCP server
 	ParamsValid bool   // against the tool's input schema
@@ -44,14 +46,13 @@ type Endpoint struct {
 // Ruling is what happens to a tool call.
 type Ruling struct {
 	Verdict Verdict
-	Reason  string // of a denial
+	Reason  Reason // of a denial
 	Forward bool   // Ask: the phone asks its person itself, with the level that counts
 }
 
-// DecideCall goes through the checks in their fixed order; the first that refuses decides, and none behind it is made
-// (OP-05).
-func DecideCall(c Call) Ruling {
-	level := Level(c.Levels)
+// Rule decides about a tool call. It goes through the checks in their fixed order; the first that refuses decides, and
+// none behind it is made.
+func (l Levels) Rule(c Call) Ruling {
 	switch {
 	case !c.Tool.Known, !c.Tool.Remote, c.ViaMCP && !c.Tool.MCP:
 		return Ruling{Reason: UnknownTool}
@@ -66,7 +67,7 @@ func DecideCall(c Call) Ruling {
 	case c.Tool.PrivateRead && !c.Granted:
 		return Ruling{Reason: NotGranted}
 	}
-	switch v := Decide(level, c.Tool.Action); v {
+	switch v := decide(Level(l), c.Tool.Action); v {
 	case Deny:
 		return Ruling{Reason: ObserveOnly}
 	case Ask:

@@ -10,8 +10,8 @@ import (
 	"github.com/openphone-host/openphone/protocol/codes"
 )
 
-// MaxAttention is how many notices the plugins of one instance may have open.
-const MaxAttention = 256
+// maxAttention is how many notices the plugins of one instance may have open.
+const maxAttention = 256
 
 // metaPrefix keeps names of callers apart from the store's own, such as clean.
 const metaPrefix = "host."
@@ -89,7 +89,7 @@ func (s *Store) PutAttention(ctx context.Context, v Attention, now time.Time) er
 		if err != nil {
 			return err
 		}
-		if others >= MaxAttention {
+		if others >= maxAttention {
 			return codes.New(codes.AttentionFull)
 		}
 		_, err = tx.ExecContext(ctx, `INSERT INTO attention

@@ -8,8 +8,8 @@ import (
 	"github.com/openphone-host/openphone/protocol/codes"
 )
 
-// MaxReceipts is how many prompts one conversation takes in its life.
-const MaxReceipts = 10_000
+// maxReceipts is how many prompts one conversation takes in its life.
+const maxReceipts = 10_000
 
 const runColumns = `runtime, session_id, run_id, key, fingerprint, native_run_id, outcome, ended, end_reason, end_code,
 	thinking, accepted_at, ended_at`
@@ -35,7 +35,7 @@ func (s *Store) Accept(ctx context.Context, run Run, session Session) error {
 		if err != nil {
 			return err
 		}
-		if n >= MaxReceipts {
+		if n >= maxReceipts {
 			return codes.New(codes.ReceiptsFull)
 		}
 		_, err = tx.ExecContext(ctx, `INSERT INTO runs (`+runColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
@@ -67,7 +67,7 @@ func (s *Store) OpenRuns(ctx context.Context, rt string) ([]Run, error) {
 	return collect(ctx, s, scanRun, `SELECT `+runColumns+` FROM runs WHERE runtime = ? AND ended = 0 ORDER BY rowid`, rt)
 }
 
-// RunsOf reads all receipts of a conversation, oldest first; at most MaxReceipts.
+// RunsOf reads all receipts of a conversation, oldest first; at most maxReceipts.
 func (s *Store) RunsOf(ctx context.Context, rt, sessionID string) ([]Run, error) {
 	return collect(ctx, s, scanRun, `SELECT `+runColumns+` FROM runs WHERE runtime = ? AND session_id = ? ORDER BY rowid`,
 		rt, sessionID)

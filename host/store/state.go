@@ -11,9 +11,9 @@ import (
 
 // Bounds of what one plugin instance may keep.
 const (
-	MaxStateValue   = 256 << 10 // bytes of one entry
-	MaxStateEntries = 10_000
-	MaxStateBytes   = 32 << 20 // names and values of an instance together
+	maxStateValue   = 256 << 10 // bytes of one entry
+	maxStateEntries = 10_000
+	maxStateBytes   = 32 << 20 // names and values of an instance together
 	maxStateName    = 200      // characters
 	maxStateSession = 200      // characters of a conversation's id
 )
@@ -35,7 +35,7 @@ func (s *Store) PutState(ctx context.Context, instance string, key runtime.State
 	if !validStateKey(key) {
 		return 0, codes.New(codes.StateKeyInvalid)
 	}
-	if len(value) > MaxStateValue {
+	if len(value) > maxStateValue {
 		return 0, codes.New(codes.StateTooLarge)
 	}
 	if value == nil {
@@ -62,7 +62,7 @@ func (s *Store) PutState(ctx context.Context, instance string, key runtime.State
 			t.bytes += int64(len(value)) - size
 			revision = old + 1
 		}
-		if t.entries > MaxStateEntries || t.bytes > MaxStateBytes {
+		if t.entries > maxStateEntries || t.bytes > maxStateBytes {
 			return codes.New(codes.StateFull)
 		}
 		_, err = tx.ExecContext(ctx, `INSERT INTO state (instance, session_id, name, value, revision) VALUES (?, ?, ?, ?, ?)

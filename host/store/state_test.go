@@ -70,25 +70,25 @@ func TestStateLimits(t *testing.T) {
 		_, err := s.PutState(t.Context(), "codex", key(name), nil, nil)
 		wantCode(t, err, codes.StateKeyInvalid)
 	}
-	_, err := s.PutState(t.Context(), "codex", key(strings.Repeat("a", 200)), make([]byte, MaxStateValue), nil)
+	_, err := s.PutState(t.Context(), "codex", key(strings.Repeat("a", 200)), make([]byte, maxStateValue), nil)
 	must(t, err)
-	_, err = s.PutState(t.Context(), "codex", key("a"), make([]byte, MaxStateValue+1), nil)
+	_, err = s.PutState(t.Context(), "codex", key("a"), make([]byte, maxStateValue+1), nil)
 	wantCode(t, err, codes.StateTooLarge)
 
 	// 127 more of the largest leave a little less than one.
 	for i := range 127 {
-		_, err := s.PutState(t.Context(), "codex", key(fmt.Sprint(i)), make([]byte, MaxStateValue-1000), nil)
+		_, err := s.PutState(t.Context(), "codex", key(fmt.Sprint(i)), make([]byte, maxStateValue-1000), nil)
 		must(t, err)
 	}
-	_, err = s.PutState(t.Context(), "codex", key("more"), make([]byte, MaxStateValue), nil)
+	_, err = s.PutState(t.Context(), "codex", key("more"), make([]byte, maxStateValue), nil)
 	wantCode(t, err, codes.StateFull)
 	must(t, s.DeleteState(t.Context(), "codex", key("5"), nil))
-	_, err = s.PutState(t.Context(), "codex", key("more"), make([]byte, MaxStateValue), nil)
+	_, err = s.PutState(t.Context(), "codex", key("more"), make([]byte, maxStateValue), nil)
 	must(t, err)
-	_, err = s.PutState(t.Context(), "demo", key("more"), make([]byte, MaxStateValue), nil)
+	_, err = s.PutState(t.Context(), "demo", key("more"), make([]byte, maxStateValue), nil)
 	must(t, err)
 
-	must(t, s.exec(t.Context(), `UPDATE state_totals SET entries = ?, bytes = 0 WHERE instance = 'codex'`, MaxStateEntries))
+	must(t, s.exec(t.Context(), `UPDATE state_totals SET entries = ?, bytes = 0 WHERE instance = 'codex'`, maxStateEntries))
 	_, err = s.PutState(t.Context(), "codex", key("one-too-many"), nil, nil)
 	wantCode(t, err, codes.StateFull)
 	_, err = s.PutState(t.Context(), "codex", key("more"), nil, nil) // an old one may still change

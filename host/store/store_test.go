@@ -156,7 +156,7 @@ func TestReceiptsAreBounded(t *testing.T) {
 	must(t, s.change(t.Context(), func(ctx context.Context, tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)
 			INSERT INTO runs (`+runColumns+`) SELECT 'codex', 's', 'r' || i, 'k' || i, '', '', 0, 1, 0, '', '', 0, 0 FROM n`,
-			MaxReceipts-1)
+			maxReceipts-1)
 		return err
 	}))
 	must(t, s.Accept(t.Context(), run("last", "s", "last"), session("s")))
@@ -533,7 +533,7 @@ func TestAttention(t *testing.T) {
 	if got, _ := s.Attention(t.Context(), "codex", t0.Add(time.Hour)); len(got) != 0 {
 		t.Error("an expired one is shown")
 	}
-	for i := range MaxAttention - 1 {
+	for i := range maxAttention - 1 {
 		must(t, s.PutAttention(t.Context(), Attention{Runtime: "codex", AttentionID: fmt.Sprint(i)}, t0))
 	}
 	more := Attention{Runtime: "codex", AttentionID: "more"}
@@ -544,7 +544,7 @@ func TestAttention(t *testing.T) {
 	must(t, s.DeleteSession(t.Context(), "codex", "s"))
 	got, err = s.Attention(t.Context(), "codex", t0)
 	must(t, err)
-	if len(got) != MaxAttention-1 {
-		t.Errorf("%d left after the conversation went, want %d", len(got), MaxAttention-1)
+	if len(got) != maxAttention-1 {
+		t.Errorf("%d left after the conversation went, want %d", len(got), maxAttention-1)
 	}
 }

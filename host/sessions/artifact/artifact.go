@@ -27,8 +27,8 @@ import (
 )
 
 const (
-	// PieceSize is the size of every piece but the last, in bytes.
-	PieceSize = 128 << 10
+	// pieceSize is the size of every piece but the last, in bytes.
+	pieceSize = 128 << 10
 
 	maxRoots          = 4  // directories of a conversation
 	maxFilesOf        = 16 // files of one message
@@ -365,7 +365,7 @@ func (s *Shelf) Open(ctx context.Context, session, id string) (Info, error) {
 	return h.Info, nil
 }
 
-// Read gives the piece at offset, a multiple of PieceSize not beyond the end.
+// Read gives the piece at offset, a multiple of pieceSize not beyond the end.
 //
 // Errors: artifact_unknown, artifact_offset, artifact_changed when the file is not what was opened, before or after the
 // read.
@@ -374,10 +374,10 @@ func (s *Shelf) Read(_ context.Context, session, id string, offset int64) (Piece
 	if h == nil {
 		return Piece{}, codes.New(codes.ArtifactUnknown)
 	}
-	if offset < 0 || offset > h.Size || offset%PieceSize != 0 {
+	if offset < 0 || offset > h.Size || offset%pieceSize != 0 {
 		return Piece{}, codes.New(codes.ArtifactOffset)
 	}
-	end := min(offset+PieceSize, h.Size)
+	end := min(offset+pieceSize, h.Size)
 	out := Piece{Offset: offset, Total: h.Size, Done: end == h.Size}
 	if h.file == nil {
 		out.Data = h.data[offset:end:end]

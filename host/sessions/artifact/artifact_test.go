@@ -223,7 +223,7 @@ func TestRead(t *testing.T) {
 	t.Parallel()
 	rules.Covers(t, "ART-03")
 	content := strings.Repeat("0123456789", 30000)
-	root := project(t, map[string]string{"a.txt": content, "e.txt": "", "exact.txt": content[:2*PieceSize]})
+	root := project(t, map[string]string{"a.txt": content, "e.txt": "", "exact.txt": content[:2*pieceSize]})
 	s := New(Options{})
 	id := only(t, s, "s", root, "`a.txt`").ID
 	var got []byte
@@ -242,7 +242,7 @@ func TestRead(t *testing.T) {
 	if d := cmp.Diff([]int{131072, 131072, 37856}, sizes); d != "" || string(got) != content {
 		t.Errorf("same content %v, sizes (-want +got):\n%s", string(got) == content, d)
 	}
-	for _, offset := range []int64{1, -PieceSize, -1, 3 * PieceSize, 1 << 62} {
+	for _, offset := range []int64{1, -pieceSize, -1, 3 * pieceSize, 1 << 62} {
 		_, err := s.Read(t.Context(), "s", id, offset)
 		wantCode(t, err, codes.ArtifactOffset)
 	}
@@ -250,10 +250,10 @@ func TestRead(t *testing.T) {
 		t.Errorf("an empty file: %+v %v", p, err)
 	}
 	exact := only(t, s, "s", root, "`exact.txt`").ID
-	if p, err := s.Read(t.Context(), "s", exact, PieceSize); err != nil || !p.Done {
+	if p, err := s.Read(t.Context(), "s", exact, pieceSize); err != nil || !p.Done {
 		t.Errorf("the last whole piece: %v %v", p.Done, err)
 	}
-	if p, err := s.Read(t.Context(), "s", exact, 2*PieceSize); err != nil || !p.Done || len(p.Data) != 0 {
+	if p, err := s.Read(t.Context(), "s", exact, 2*pieceSize); err != nil || !p.Done || len(p.Data) != 0 {
 		t.Errorf("at the end: %+v %v", p, err)
 	}
 	for session, id := range map[string]string{"other": id, "s": "file_" + strings.Repeat("0", 64)} {

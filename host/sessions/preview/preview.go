@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// MaxCharacters is the length of a preview in Unicode characters.
-	MaxCharacters = 160
+	// maxCharacters is the length of a preview in Unicode characters.
+	maxCharacters = 160
 	// maxLooked is how much of a message is looked at, in bytes: a preview is its beginning.
 	maxLooked = 16 << 10
 
@@ -60,8 +60,8 @@ func Of(text string, hasImage bool) string {
 func oneLine(s string) string {
 	words := strings.FieldsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || r == '\ufeff' })
 	r := []rune(strings.Join(words, " "))
-	if len(r) > MaxCharacters {
-		r = r[:MaxCharacters]
+	if len(r) > maxCharacters {
+		r = r[:maxCharacters]
 	}
 	return string(r)
 }

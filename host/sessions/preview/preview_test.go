@@ -49,7 +49,7 @@ func FuzzOf(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string, image bool) {
 		got := Of(text, image)
-		if n := utf8.RuneCountInString(got); n > MaxCharacters || !utf8.ValidString(got) || strings.ContainsAny(got, "\n\r\t") {
+		if n := utf8.RuneCountInString(got); n > maxCharacters || !utf8.ValidString(got) || strings.ContainsAny(got, "\n\r\t") {
 			t.Errorf("Of(%q) = %q", text, got)
 		}
 		if image && got == "" {

@@ -21,7 +21,7 @@ type Base struct{ Epoch, Revision string }
 // Page is where to continue in a frozen state.
 type Page struct {
 	Epoch, Revision string
-	Offset          int // 0 to MaxRows
+	Offset          int // 0 to maxRows
 }
 
 // ParseRequest reads parameters; absent ones are a first read. Errors: params_invalid for anything that is not exactly
@@ -59,7 +59,7 @@ func ParseRequest(params []byte) (Request, error) {
 			Offset   *int   `json:"offset"`
 		}{}
 		err := jsonframe.DecodeExact(in.Page, &p)
-		if err != nil || !isID(p.Epoch) || !isID(p.Revision) || p.Offset == nil || *p.Offset < 0 || *p.Offset > MaxRows ||
+		if err != nil || !isID(p.Epoch) || !isID(p.Revision) || p.Offset == nil || *p.Offset < 0 || *p.Offset > maxRows ||
 			r.Base != nil || r.PageIndex {
 			return r, invalid(err)
 		}

@@ -21,9 +21,9 @@ import (
 
 // Limits of a catalog; beyond them it cannot be synchronised at all.
 const (
-	MaxRows  = 10_000
-	MaxRow   = maxAnswer - 512 // bytes of a row's text
-	MaxBytes = 8 << 20         // of all rows as one JSON array
+	maxRows  = 10_000
+	maxRow   = maxAnswer - 512 // bytes of a row's text
+	maxBytes = 8 << 20         // of all rows as one JSON array
 	maxKey   = 1024            // UTF-16 units
 
 	maxKept = 2 // states kept for pages and deltas, the newest ones
@@ -231,7 +231,7 @@ func (c *Catalog) keep(s *state) *state {
 }
 
 func build(rows []Row) (*state, error) {
-	if len(rows) > MaxRows {
+	if len(rows) > maxRows {
 		return nil, codes.New(codes.CatalogTooLarge).Because(fmt.Errorf("%d rows", len(rows)))
 	}
 	s := &state{rows: make([]Row, len(rows)), index: make(map[string]int, len(rows)), size: 2 + max(len(rows)-1, 0)}
@@ -244,7 +244,7 @@ func build(rows []Row) (*state, error) {
 			return nil, codes.New(codes.CatalogIncomplete).Because(jsonframe.ErrNotObject)
 		case n < 1 || n > maxKey:
 			return nil, codes.New(codes.CatalogIncomplete).Because(fmt.Errorf("row %d has a key of %d characters", i, n))
-		case len(text) > MaxRow:
+		case len(text) > maxRow:
 			return nil, codes.New(codes.CatalogTooLarge).Because(fmt.Errorf("row %d has %d bytes", i, len(text)))
 		}
 		if _, twice := s.index[r.Key]; twice {
@@ -254,7 +254,7 @@ func build(rows []Row) (*state, error) {
 		s.rows[i] = Row{r.Key, text}
 		s.size += len(text)
 	}
-	if s.size > MaxBytes {
+	if s.size > maxBytes {
 		return nil, codes.New(codes.CatalogTooLarge).Because(fmt.Errorf("%d bytes", s.size))
 	}
 	return s, nil

@@ -134,7 +134,7 @@ func TestPageVectors(t *testing.T) {
 		t.Errorf("%d reads: a continuation must not read", c.reads.Load())
 	}
 
-	c = newCatalog(t, sized("big", MaxRow), sized("a", 1000), sized("b", 1000))
+	c = newCatalog(t, sized("big", maxRow), sized("a", 1000), sized("b", 1000))
 	plain, _ := c.Sync(t.Context(), Request{})
 	indexed, err := c.Sync(t.Context(), Request{PageIndex: true})
 	if err != nil || string(plain) != string(indexed) || len(parse(t, plain).Sessions) != 1 {
@@ -216,7 +216,7 @@ func TestBase(t *testing.T) {
 	if a, _ := c.sync(t, at(r3, 0)); a.Kind != "full" || len(a.Sessions) != 3 {
 		t.Errorf("page 0: %+v", a)
 	}
-	for _, off := range []int{3, 4, MaxRows} {
+	for _, off := range []int{3, 4, maxRows} {
 		_, err := c.Sync(t.Context(), at(r3, off))
 		wantCode(t, err, codes.ParamsInvalid)
 	}
@@ -252,9 +252,9 @@ func TestFailuresKeepTheState(t *testing.T) {
 		code string
 	}{
 		{"an incomplete scan", nil, codes.New(codes.CatalogIncomplete), codes.CatalogIncomplete},
-		{"10,001 rows", sizedRows(MaxRows+1, 40), nil, codes.CatalogTooLarge},
-		{"a row of 65,025 bytes", []Row{sized("a", MaxRow+1)}, nil, codes.CatalogTooLarge},
-		{"8 MiB and a byte", append(sizedRows(129, 65000), sized("rest", MaxBytes-129*65001-1)), nil, codes.CatalogTooLarge},
+		{"10,001 rows", sizedRows(maxRows+1, 40), nil, codes.CatalogTooLarge},
+		{"a row of 65,025 bytes", []Row{sized("a", maxRow+1)}, nil, codes.CatalogTooLarge},
+		{"8 MiB and a byte", append(sizedRows(129, 65000), sized("rest", maxBytes-129*65001-1)), nil, codes.CatalogTooLarge},
 		{"a key twice", []Row{sized("a", 50), sized("a", 60)}, nil, codes.CatalogIncomplete},
 		{"no key", []Row{sized("", 50)}, nil, codes.CatalogIncomplete},
 		{"a key of 1,025 characters", []Row{sized(strings.Repeat("k", 1025), 2000)}, nil, codes.CatalogIncomplete},
@@ -279,8 +279,8 @@ func TestFailuresKeepTheState(t *testing.T) {
 		})
 	}
 	for name, rows := range map[string][]Row{
-		"10,000 rows":        sizedRows(MaxRows, 40),
-		"exactly 8 MiB":      append(sizedRows(129, 65000), sized("rest", MaxBytes-129*65001-2)),
+		"10,000 rows":        sizedRows(maxRows, 40),
+		"exactly 8 MiB":      append(sizedRows(129, 65000), sized("rest", maxBytes-129*65001-2)),
 		"1,024 UTF-16 units": {{strings.Repeat("😀", 512), []byte(`{}`)}},
 	} {
 		c := newCatalog(t, rows...)
