@@ -1,5 +1,6 @@
-// Package hostclient is the typed client of HostService: what a plugin may ask of the host. It dials the broker once,
-// with the first call, and keeps the connection; gRPC heals it by itself. It must not know any runtime.
+// Package hostclient is the typed client of HostService: what a plugin may ask of the host. It dials the broker once, at
+// once, because the broker forgets an offer after 5 s, and keeps the connection; gRPC heals it by itself. It must not
+// know any runtime.
 //
 // A Client is safe for concurrent use.
 package hostclient
@@ -31,8 +32,6 @@ const (
 
 // Client implements runtime.Host.
 type Client struct {
-	dial func() (*grpc.ClientConn, error)
-
 	mu   sync.Mutex
 	conn *grpc.ClientConn
 	err  error // a broker stream can be dialled once; its failure is final
@@ -40,15 +39,17 @@ type Client struct {
 
 var _ runtime.Host = (*Client)(nil)
 
-// New makes a client for the broker stream id. Nothing is dialled before the first call, and the stream id 0 means that
-// the host offers nothing: every call fails with feature_not_granted.
+// New makes a client for the broker stream id and dials it, which takes 5 s at most and is done before the host answers
+// a call. The stream id 0 means that the host offers nothing: every call fails with feature_not_granted.
 func New(b *plugin.GRPCBroker, id uint32) *Client {
-	return &Client{dial: func() (*grpc.ClientConn, error) {
-		if b == nil || id == 0 {
-			return nil, codes.New(codes.FeatureNotGranted)
-		}
-		return b.DialWithOptions(id, grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)))
-	}}
+	if b == nil || id == 0 {
+		return &Client{err: codes.New(codes.FeatureNotGranted)}
+	}
+	conn, err := b.DialWithOptions(id, grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)))
+	if err != nil {
+		return &Client{err: codes.New(codes.RuntimeUnavailable).Because(err)}
+	}
+	return &Client{conn: conn}
 }
 
 // NewConn makes a client over a connection that exists already.
@@ -67,20 +68,11 @@ func (c *Client) Close() error {
 	return c.conn.Close()
 }
 
-// client holds the lock while it dials: callers that come together share one attempt, which takes 5 s at most.
 func (c *Client) client() (hostv1.HostServiceClient, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err != nil {
 		return nil, c.err
-	}
-	if c.conn == nil {
-		if c.conn, c.err = c.dial(); c.err != nil {
-			if codes.As(c.err) == nil {
-				c.err = codes.New(codes.RuntimeUnavailable).Because(c.err)
-			}
-			return nil, c.err
-		}
 	}
 	return hostv1.NewHostServiceClient(c.conn), nil
 }
