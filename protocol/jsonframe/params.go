@@ -8,15 +8,10 @@ import (
 	"strings"
 )
 
-// DecodeParams reads the parameters of a request into the struct v points to. Absent parameters (no bytes) are an
-// empty object. Unlike encoding/json it refuses arrays, null and text that is not UTF-8, matches names letter for
-// letter, and refuses null for a field that is not json.RawMessage. Unknown members are ignored.
-func DecodeParams(params []byte, v any) error { return decode(params, v, false) }
-
-// DecodeExact is DecodeParams that refuses unknown members too.
-func DecodeExact(params []byte, v any) error { return decode(params, v, true) }
-
-func decode(params []byte, v any, exact bool) error {
+// DecodeExact reads the parameters of a request into the struct v points to. Absent parameters (no bytes) are an empty
+// object. Unlike encoding/json it refuses unknown members, arrays, null and text that is not UTF-8, matches names letter
+// for letter, and refuses null for a field that is not json.RawMessage.
+func DecodeExact(params []byte, v any) error {
 	if len(params) == 0 {
 		return nil
 	}
@@ -38,11 +33,8 @@ func decode(params []byte, v any, exact bool) error {
 	}
 	for _, m := range list {
 		f, known := fields[m.Name]
-		switch {
-		case !known && exact:
+		if !known {
 			return fmt.Errorf("jsonframe: unknown member %.40q", m.Name)
-		case !known:
-			continue
 		}
 		f.SetZero() // of a doubled name the last one counts, whole
 		if raw, ok := f.Addr().Interface().(*json.RawMessage); ok {

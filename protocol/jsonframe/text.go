@@ -1,7 +1,5 @@
 package jsonframe
 
-import "unicode/utf8"
-
 // Units is the length of s in UTF-16 units, which is what peers written in JavaScript count. Bytes that are not UTF-8
 // count as one.
 func Units(s string) int {
@@ -25,23 +23,6 @@ func CutUnits(s string, n int) string {
 		if n < 0 {
 			return s[:i]
 		}
-	}
-	return s
-}
-
-// TailUnits gives the longest end of s that has at most n UTF-16 units and splits no character.
-func TailUnits(s string, n int) string {
-	i := len(s)
-	for i > 0 {
-		r, size := utf8.DecodeLastRuneInString(s[:i])
-		n--
-		if r > 0xffff {
-			n--
-		}
-		if n < 0 {
-			return s[i:]
-		}
-		i -= size
 	}
 	return s
 }

@@ -190,8 +190,12 @@ func (s *Shelf) Project(r Reading, roots []string, text string, images []Image) 
 	var found []*handle
 	var cut []reference
 	byPlace := map[place]int{} // index in found
-	resolved := resolve(roots)
-	for _, ref := range references(text) {
+	written := references(text)
+	var resolved []string
+	if len(written) > 0 {
+		resolved = resolve(roots)
+	}
+	for _, ref := range written {
 		h := s.deliver(r.session, ref.target, resolved)
 		if h == nil {
 			continue

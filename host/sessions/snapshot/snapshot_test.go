@@ -483,7 +483,7 @@ func TestReplicaFollows(t *testing.T) {
 }
 
 func randomRow(rng *rand.Rand) Row {
-	return sized(fmt.Sprint("key", rng.IntN(30)), 60+rng.IntN(20000))
+	return sized(fmt.Sprint("key", rng.IntN(30)), 60+rng.IntN(9000))
 }
 
 func remove(rows []Row, key string) []Row {
