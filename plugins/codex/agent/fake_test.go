@@ -182,7 +182,9 @@ func (f *fakeCodex) write(v any) {
 	_, _ = out.Write(append(b, '\n'))
 }
 
-func (f *fakeCodex) notify(method string, params object) { f.write(object{"method": method, "params": params}) }
+func (f *fakeCodex) notify(method string, params object) {
+	f.write(object{"method": method, "params": params})
+}
 
 func (f *fakeCodex) ask(id int, method string, params object) {
 	f.write(object{"id": id, "method": method, "params": params})

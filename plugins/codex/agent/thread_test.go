@@ -25,6 +25,12 @@ func (u *unit) written(profile string) {
 	lines := `{"type":"session_meta","payload":{"id":"t1","cwd":"` + u.dir + `","model_provider":"openai"}}
 {"type":"event_msg","payload":{"type":"thread_settings_applied","thread_id":"t1","thread_settings":{"model":"gpt-5.5","model_provider_id":"openai","approval_policy":"` + policy + `","approvals_reviewer":"user","permission_profile":{"type":"external"},` + active + `"cwd":"` + u.dir + `"}}}
 `
+	u.rollout(lines)
+}
+
+// rollout writes the file of thread t1.
+func (u *unit) rollout(lines string) {
+	u.t.Helper()
 	dir := filepath.Join(u.home, "sessions")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		u.t.Fatal(err)

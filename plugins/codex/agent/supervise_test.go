@@ -1,0 +1,123 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/openphone-host/openphone/internal/rules"
+	"github.com/openphone-host/openphone/plugins/codex/appserver"
+	"github.com/openphone-host/openphone/protocol/codes"
+	"github.com/openphone-host/openphone/protocol/golden"
+	"github.com/openphone-host/openphone/sdk/runtime"
+)
+
+func (u *unit) status(condition runtime.Condition, reason string) {
+	u.t.Helper()
+	u.sink.wait(u.t, "status "+condition.String()+" "+reason, func(e runtime.Event) bool {
+		return e.StatusChanged != nil && e.StatusChanged.Condition == condition && e.StatusChanged.Reason == reason
+	})
+}
+
+func TestNoExecutable(t *testing.T) {
+	rules.Covers(t, "CX-12")
+	for _, tc := range []struct {
+		err  error
+		code string
+	}{{appserver.ErrMissing, codes.RuntimeMissing}, {appserver.ErrTooOld, codes.RuntimeTooOld}} {
+		u := newUnit(t, func(o *Options) {
+			o.Find = func(context.Context, string, []string) (appserver.Executable, string, error) {
+				return appserver.Executable{}, "", tc.err
+			}
+			o.Start = func([]string, []string) (Process, error) {
+				t.Error("something was started")
+				return nil, tc.err
+			}
+		})
+		u.t = t
+		u.status(runtime.ConditionUnavailable, tc.code)
+		if _, err := u.prepare(u.ref(""), "r1"); codes.Of(err) != tc.code {
+			t.Errorf("prepare: %v", err)
+		}
+		s, err := u.a.Health(t.Context(), &runtime.HealthRequest{})
+		if err != nil || s.Reason != tc.code {
+			t.Errorf("health %+v, %v", s, err)
+		}
+	}
+}
+
+func TestLogin(t *testing.T) {
+	u := newUnit(t)
+	u.status(runtime.ConditionReady, "")
+	u.on("account/read", func(json.RawMessage) golden.Answer {
+		return golden.Answer{Result: object{"account": nil, "requiresOpenaiAuth": true}}
+	})
+	u.notify("account/updated", object{})
+	u.status(runtime.ConditionDegraded, codes.RuntimeLoginRequired)
+	u.on("account/read", func(json.RawMessage) golden.Answer {
+		return golden.Answer{Result: object{"account": nil, "requiresOpenaiAuth": false}}
+	})
+	age := time.Duration(0)
+	s, err := u.a.Health(t.Context(), &runtime.HealthRequest{MaxAge: &age})
+	if err != nil || s.Condition != runtime.ConditionReady {
+		t.Errorf("%+v, %v", s, err)
+	}
+	u.on("config/read", func(json.RawMessage) golden.Answer { return fail(-32600, "failed to load configuration: /home/x") })
+	if s, _ = u.a.Health(t.Context(), &runtime.HealthRequest{MaxAge: &age}); s.Reason != codeConfig {
+		t.Errorf("%+v", s)
+	}
+	// Health still answers when the runtime does not.
+	u.on("model/list", func(json.RawMessage) golden.Answer { return fail(-32603, "x") })
+	if s, _ = u.a.Health(t.Context(), &runtime.HealthRequest{MaxAge: &age}); s.Reason != codes.RuntimeUnreachable {
+		t.Errorf("%+v", s)
+	}
+}
+
+// A child that ends is started again, patiently; a run it had is told from the next one's records.
+func TestChildComesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u := newUnit(t)
+		u.begin("r1")
+		u.ask(0, "item/commandExecution/requestApproval", askOf("command", "x"))
+		u.sink.opened(t, "r1")
+		u.on("thread/turns/list", func(json.RawMessage) golden.Answer {
+			return golden.Answer{Result: object{"data": []object{{"id": "turn1", "status": "interrupted", "items": []object{}}}}}
+		})
+		start := time.Now()
+		u.process.Kill()
+		u.status(runtime.ConditionUnavailable, codes.RuntimeUnreachable)
+		closed := u.sink.wait(t, "closing", func(e runtime.Event) bool { return e.InteractionClosed != nil })
+		if closed.InteractionClosed.Closure != runtime.ClosureExpired {
+			t.Errorf("closed %+v", closed)
+		}
+		if end := u.sink.ended(t, "r1"); end.Code != codes.Interrupted {
+			t.Errorf("end %+v", end)
+		}
+		if d := time.Since(start); d < firstRetry || d > time.Second {
+			t.Errorf("back after %v", d)
+		}
+	})
+}
+
+func TestBackoff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var tries []time.Time
+		start := time.Now()
+		newUnit(t, func(o *Options) {
+			o.Start = func([]string, []string) (Process, error) {
+				tries = append(tries, time.Now())
+				return nil, context.DeadlineExceeded
+			}
+		})
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		if n := len(tries); n < 7 || n > 9 {
+			t.Errorf("%d starts in two minutes: %v", n, tries)
+		}
+		if d := tries[1].Sub(start); d != firstRetry {
+			t.Errorf("first retry after %v", d)
+		}
+	})
+}
