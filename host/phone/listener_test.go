@@ -392,7 +392,10 @@ func TestCase4FirstFrame(t *testing.T) {
 		{"id a number", `{"type":"req","id":1,"method":"connect",` + right + `}`},
 		{"no type", `{"id":"1","method":"connect",` + right + `}`},
 		{"params a list", `{"type":"req","id":"1","method":"connect","params":[]}`},
-		{"a list", `[]`}, {"a number", `7`}, {"a text", `"connect"`}, {"a pong", `{"type":"pong","ts":1}`},
+		{"a list", `[]`},
+		{"a number", `7`},
+		{"a text", `"connect"`},
+		{"a pong", `{"type":"pong","ts":1}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := w.open("demo")

@@ -77,7 +77,7 @@ func TestDeadlineRunsOnAfterUnreadableFrames(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, w *world) {
 		s := w.open("demo")
 		began := time.Now()
-		time.Sleep(9 * time.Second)
+		<-time.After(9 * time.Second)
 		s.send("null")
 		s.read()
 		s.wantClosed(clawket.ClosePolicy, clawket.ReasonAuthRequired)
@@ -206,7 +206,7 @@ func TestRevokedPhoneThatDoesNotReadIsCut(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, w *world) {
 		w.connect("a")
 		w.l.Disconnect("a")
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		synctest.Wait()
 		if n := w.l.Sockets(); n != 0 {
 			t.Errorf("%d sockets open", n)

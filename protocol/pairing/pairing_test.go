@@ -17,7 +17,8 @@ func vectors(t *testing.T) (v struct {
 	Secure     struct {
 		CodeKeyHex, SessionID, RequestID, ClientPublicKey, ClientProof, BridgePublicKey, Nonce, Ciphertext, BridgeProof, Plaintext string
 	} `json:"secureExchange"`
-}) {
+},
+) {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("testdata", "pairing-vectors.json"))
 	if err != nil {

@@ -68,7 +68,8 @@ func (d *Dialect) deliverActivity(u sessions.Update) {
 		return
 	}
 	frame, err := d.frame(clawket.Update{Type: clawket.UpdateSessionActivity, Activity: &clawket.Activity{
-		Key: u.SessionKey, State: activityWord(u.Activity.Activity), Attention: attentionWord(u.Activity.Attention)}})
+		Key: u.SessionKey, State: activityWord(u.Activity.Activity), Attention: attentionWord(u.Activity.Attention),
+	}})
 	if err != nil {
 		return
 	}
@@ -214,8 +215,10 @@ func (d *Dialect) finished(base clawket.Update, u *sessions.Update) []event {
 	}
 	if m := end.Message; m != nil {
 		files, display := delivered(m, false)
-		final := clawket.FinalMessage{Role: "assistant", Content: d.text(m), Attachments: files, ArtifactDisplayText: display,
-			Provider: m.ProviderID, Model: m.ModelID, TimestampMS: millis(m.CreatedAt)}
+		final := clawket.FinalMessage{
+			Role: "assistant", Content: d.text(m), Attachments: files, ArtifactDisplayText: display,
+			Provider: m.ProviderID, Model: m.ModelID, TimestampMS: millis(m.CreatedAt),
+		}
 		base.Message = mustJSON(final)
 	}
 	if base.StopReason != clawket.StopError {

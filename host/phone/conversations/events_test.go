@@ -47,7 +47,8 @@ func TestEventsOfEachBackend(t *testing.T) {
 	atOnce.FirstOfCall = true
 	end := run(sessions.RunFinished)
 	end.End = &sessions.RunEnd{Reason: runtime.EndReasonCompleted, UnappliedInput: "more", Message: &sessions.HistoryMessage{
-		Message: runtime.Message{Parts: []runtime.Part{{Text: "Hello"}}, ModelID: "m", CreatedAt: noon}, Files: []sessions.ArtifactRef{{ID: "file_1", MIME: "text/plain", Name: "f"}}, DisplayText: "Hel"}}
+		Message: runtime.Message{Parts: []runtime.Part{{Text: "Hello"}}, ModelID: "m", CreatedAt: noon}, Files: []sessions.ArtifactRef{{ID: "file_1", MIME: "text/plain", Name: "f"}}, DisplayText: "Hel",
+	}}
 	failed := run(sessions.RunFinished)
 	failed.End = &sessions.RunEnd{Reason: runtime.EndReasonFailed, Code: codes.RunFailed, NoticeText: "It failed."}
 	lost := failed
@@ -78,67 +79,111 @@ func TestEventsOfEachBackend(t *testing.T) {
 		claude string
 		pi     string
 	}{
-		{"start", run(sessions.RunStarted),
+		{
+			"start", run(sessions.RunStarted),
 			`{"type":"run_started","sessionKey":"s","runId":"r","turnId":"turn","inputMessageId":"u","inputMessageKey":"k"}`,
-			`{"type":"run_started","sessionKey":"s","runId":"r"}`, `=`},
-		{"text", chunk,
+			`{"type":"run_started","sessionKey":"s","runId":"r"}`, `=`,
+		},
+		{
+			"text", chunk,
 			`{"type":"agent_message_chunk","sessionKey":"s","runId":"r","turnId":"turn","inputMessageId":"u","inputMessageKey":"k","text":"a b\n","textMode":"snapshot","timestampMs":1700000000000}`,
-			`{"type":"agent_message_chunk","sessionKey":"s","runId":"r","text":" b\n","textMode":"delta","timestampMs":1700000000000}`, `=`},
-		{"text of a new part", part,
+			`{"type":"agent_message_chunk","sessionKey":"s","runId":"r","text":" b\n","textMode":"delta","timestampMs":1700000000000}`, `=`,
+		},
+		{
+			"text of a new part", part,
 			`{"type":"agent_message_chunk","sessionKey":"s","runId":"r","turnId":"turn","inputMessageId":"u","inputMessageKey":"k","text":"a b\n","textMode":"snapshot","timestampMs":1700000000000}`,
-			`{"type":"agent_message_chunk","sessionKey":"s","runId":"r","text":"\n\n b\n","textMode":"delta","timestampMs":1700000000000}`, `=`},
-		{"replaced text", replaced,
+			`{"type":"agent_message_chunk","sessionKey":"s","runId":"r","text":"\n\n b\n","textMode":"delta","timestampMs":1700000000000}`, `=`,
+		},
+		{
+			"replaced text", replaced,
 			`{"type":"agent_message_chunk","sessionKey":"s","runId":"r","turnId":"turn","inputMessageId":"u","inputMessageKey":"k","text":"a b\n","textMode":"snapshot","timestampMs":1700000000000}`,
-			``, `=`},
-		{"thought", thought, `{"type":"agent_thought_chunk","sessionKey":"s","runId":"r","turnId":"turn","text":"hm"}`,
-			`{"type":"agent_thought_chunk","sessionKey":"s","runId":"r","text":"hm"}`, `=`},
-		{"tool", tool,
+			``, `=`,
+		},
+		{
+			"thought", thought, `{"type":"agent_thought_chunk","sessionKey":"s","runId":"r","turnId":"turn","text":"hm"}`,
+			`{"type":"agent_thought_chunk","sessionKey":"s","runId":"r","text":"hm"}`, `=`,
+		},
+		{
+			"tool", tool,
 			`{"type":"tool_call","sessionKey":"s","runId":"r","turnId":"turn","toolCallId":"c1","title":"exec","kind":"command","rawInput":{"cmd":"ls"},"startedAtMs":1700000000000}`,
-			`{"type":"tool_call","sessionKey":"s","runId":"r","toolCallId":"c1","title":"exec","kind":"command","rawInput":{"cmd":"ls"},"startedAtMs":1700000000000}`, `=`},
-		{"result", result,
+			`{"type":"tool_call","sessionKey":"s","runId":"r","toolCallId":"c1","title":"exec","kind":"command","rawInput":{"cmd":"ls"},"startedAtMs":1700000000000}`, `=`,
+		},
+		{
+			"result", result,
 			`{"type":"tool_call_update","sessionKey":"s","runId":"r","turnId":"turn","toolCallId":"c1","status":"success","rawOutput":"out\n","startedAtMs":1700000000000,"finishedAtMs":1700000001000,"durationMs":1000}`,
-			`{"type":"tool_call_update","sessionKey":"s","runId":"r","toolCallId":"c1","status":"success","rawOutput":"out\n","startedAtMs":1700000000000,"finishedAtMs":1700000001000,"durationMs":1000}`, `=`},
-		{"tool heard of when it is over", atOnce,
+			`{"type":"tool_call_update","sessionKey":"s","runId":"r","toolCallId":"c1","status":"success","rawOutput":"out\n","startedAtMs":1700000000000,"finishedAtMs":1700000001000,"durationMs":1000}`, `=`,
+		},
+		{
+			"tool heard of when it is over", atOnce,
 			`{"type":"tool_call","sessionKey":"s","runId":"r","turnId":"turn","toolCallId":"c1","title":"exec","startedAtMs":1700000000000}
 {"type":"tool_call_update","sessionKey":"s","runId":"r","turnId":"turn","toolCallId":"c1","status":"success","rawOutput":"out\n","startedAtMs":1700000000000,"finishedAtMs":1700000001000,"durationMs":1000}`,
 			`{"type":"tool_call","sessionKey":"s","runId":"r","toolCallId":"c1","title":"exec","startedAtMs":1700000000000}
-{"type":"tool_call_update","sessionKey":"s","runId":"r","toolCallId":"c1","status":"success","rawOutput":"out\n","startedAtMs":1700000000000,"finishedAtMs":1700000001000,"durationMs":1000}`, `=`},
-		{"end", end,
+{"type":"tool_call_update","sessionKey":"s","runId":"r","toolCallId":"c1","status":"success","rawOutput":"out\n","startedAtMs":1700000000000,"finishedAtMs":1700000001000,"durationMs":1000}`, `=`,
+		},
+		{
+			"end", end,
 			`{"type":"run_finished","sessionKey":"s","runId":"r","turnId":"turn","stopReason":"end_turn","unappliedInput":"more","message":{"role":"assistant","content":"Hello","attachments":[{"type":"file","mimeType":"text/plain","name":"f","artifactId":"file_1"}],"artifactDisplayText":"Hel","model":"m","timestampMs":1700000000000}}`,
-			`{"type":"run_finished","sessionKey":"s","runId":"r","stopReason":"end_turn","unappliedInput":"more","message":{"role":"assistant","content":"Hello","attachments":[{"type":"file","mimeType":"text/plain","name":"f","artifactId":"file_1"}],"artifactDisplayText":"Hel","model":"m","timestampMs":1700000000000}}`, `=`},
-		{"failed turn", failed,
+			`{"type":"run_finished","sessionKey":"s","runId":"r","stopReason":"end_turn","unappliedInput":"more","message":{"role":"assistant","content":"Hello","attachments":[{"type":"file","mimeType":"text/plain","name":"f","artifactId":"file_1"}],"artifactDisplayText":"Hel","model":"m","timestampMs":1700000000000}}`, `=`,
+		},
+		{
+			"failed turn", failed,
 			`{"type":"run_finished","sessionKey":"s","runId":"r","turnId":"turn","stopReason":"error","terminalMessage":{"id":"codex-turn-error:turn","role":"system","text":"It failed.","timestampMs":1700000000000}}`,
 			`{"type":"error","sessionKey":"s","runId":"r","code":"server","message":"It failed."}
-{"type":"run_finished","sessionKey":"s","runId":"r","stopReason":"error"}`, `=`},
-		{"end nobody knows", lost,
+{"type":"run_finished","sessionKey":"s","runId":"r","stopReason":"error"}`, `=`,
+		},
+		{
+			"end nobody knows", lost,
 			`{"type":"run_finished","sessionKey":"s","runId":"r","stopReason":"error","terminalMessage":{"id":"codex-turn-error:run:r","role":"system","text":"` + unknown + `","timestampMs":1700000000000}}`,
 			`{"type":"error","sessionKey":"s","runId":"r","code":"timeout","message":"` + unknown + `"}
-{"type":"run_finished","sessionKey":"s","runId":"r","stopReason":"error"}`, `=`},
-		{"stopped", cancelled, `{"type":"run_finished","sessionKey":"s","runId":"r","turnId":"turn","stopReason":"cancelled"}`,
-			`{"type":"run_finished","sessionKey":"s","runId":"r","stopReason":"cancelled"}`, `=`},
-		{"cut", cut, `{"type":"run_finished","sessionKey":"s","runId":"r","turnId":"turn","stopReason":"max_tokens"}`,
-			`{"type":"run_finished","sessionKey":"s","runId":"r","stopReason":"max_tokens"}`, `=`},
-		{"approval", interaction(sessions.InteractionOpened, anApproval),
-			`{"type":"approval_requested","sessionKey":"s","approval":` + theApproval + `}`, `=`, `=`},
-		{"approval allowed", allowed, `{"type":"approval_resolved","sessionKey":"s","approvalId":"a1","decision":"allow-once"}`,
-			`{"type":"approval_resolved","sessionKey":"s","approvalId":"a1","decision":"allow-once","kind":"exec"}`, ``},
-		{"approval denied", denied, `{"type":"approval_resolved","sessionKey":"s","approvalId":"a1","decision":"deny"}`,
-			`{"type":"approval_resolved","sessionKey":"s","approvalId":"a1","decision":"deny","kind":"exec"}`, ``},
-		{"Case25 approval answered elsewhere", gone, `{"type":"approval_resolved","sessionKey":"s","approvalId":"a1","decision":"expired"}`,
-			`{"type":"approval_resolved","sessionKey":"s","approvalId":"a1","decision":"deny","kind":"exec"}`, ``},
-		{"question", interaction(sessions.InteractionOpened, aQuestion),
+{"type":"run_finished","sessionKey":"s","runId":"r","stopReason":"error"}`, `=`,
+		},
+		{
+			"stopped", cancelled, `{"type":"run_finished","sessionKey":"s","runId":"r","turnId":"turn","stopReason":"cancelled"}`,
+			`{"type":"run_finished","sessionKey":"s","runId":"r","stopReason":"cancelled"}`, `=`,
+		},
+		{
+			"cut", cut, `{"type":"run_finished","sessionKey":"s","runId":"r","turnId":"turn","stopReason":"max_tokens"}`,
+			`{"type":"run_finished","sessionKey":"s","runId":"r","stopReason":"max_tokens"}`, `=`,
+		},
+		{
+			"approval", interaction(sessions.InteractionOpened, anApproval),
+			`{"type":"approval_requested","sessionKey":"s","approval":` + theApproval + `}`, `=`, `=`,
+		},
+		{
+			"approval allowed", allowed, `{"type":"approval_resolved","sessionKey":"s","approvalId":"a1","decision":"allow-once"}`,
+			`{"type":"approval_resolved","sessionKey":"s","approvalId":"a1","decision":"allow-once","kind":"exec"}`, ``,
+		},
+		{
+			"approval denied", denied, `{"type":"approval_resolved","sessionKey":"s","approvalId":"a1","decision":"deny"}`,
+			`{"type":"approval_resolved","sessionKey":"s","approvalId":"a1","decision":"deny","kind":"exec"}`, ``,
+		},
+		{
+			"Case25 approval answered elsewhere", gone, `{"type":"approval_resolved","sessionKey":"s","approvalId":"a1","decision":"expired"}`,
+			`{"type":"approval_resolved","sessionKey":"s","approvalId":"a1","decision":"deny","kind":"exec"}`, ``,
+		},
+		{
+			"question", interaction(sessions.InteractionOpened, aQuestion),
 			`{"type":"question_requested","sessionKey":"s","question":` + theForm + `}`, `=`,
-			`{"type":"question_requested","sessionKey":"s","question":{"id":"q1","kind":"select","title":"Which?","options":["x","y"],"expiresAtMs":null}}`},
-		{"question gone", interaction(sessions.InteractionClosed, aQuestion),
-			`{"type":"question_resolved","sessionKey":"s","questionId":"q1"}`, `=`, `=`},
+			`{"type":"question_requested","sessionKey":"s","question":{"id":"q1","kind":"select","title":"Which?","options":["x","y"],"expiresAtMs":null}}`,
+		},
+		{
+			"question gone", interaction(sessions.InteractionClosed, aQuestion),
+			`{"type":"question_resolved","sessionKey":"s","questionId":"q1"}`, `=`, `=`,
+		},
 		{"attention", attention, `{"type":"session_info_update","session":{"key":"s","attention":"input"}}`, `=`, `=`},
 		{"no attention", none, `{"type":"session_info_update","session":{"key":"s","attention":null}}`, `=`, `=`},
-		{"error notice", notice(runtime.SeverityError, codes.OutcomeUnknown, ""),
-			`{"type":"error","sessionKey":"s","runId":"r","code":"timeout","message":"` + unknown + `"}`, `=`, `=`},
-		{"note of an extension", notice(runtime.SeverityInfo, "", "Saved."), ``, ``,
-			`{"type":"system_event","sessionKey":"s","kind":"info","text":"Saved.","timestampMs":1700000000000}`},
-		{"note that would log out", notice(runtime.SeverityError, codes.RunFailed, "Permission denied: /x"),
-			`{"type":"error","sessionKey":"s","runId":"r","code":"server","message":"` + codes.Lookup(codes.RunFailed).Message + `"}`, `=`, `=`},
+		{
+			"error notice", notice(runtime.SeverityError, codes.OutcomeUnknown, ""),
+			`{"type":"error","sessionKey":"s","runId":"r","code":"timeout","message":"` + unknown + `"}`, `=`, `=`,
+		},
+		{
+			"note of an extension", notice(runtime.SeverityInfo, "", "Saved."), ``, ``,
+			`{"type":"system_event","sessionKey":"s","kind":"info","text":"Saved.","timestampMs":1700000000000}`,
+		},
+		{
+			"note that would log out", notice(runtime.SeverityError, codes.RunFailed, "Permission denied: /x"),
+			`{"type":"error","sessionKey":"s","runId":"r","code":"server","message":"` + codes.Lookup(codes.RunFailed).Message + `"}`, `=`, `=`,
+		},
 		{"compaction", notice(runtime.SeverityInfo, "compaction_started", ""), ``, ``, `{"type":"compaction","sessionKey":"s","phase":"start"}`},
 		{"end of compaction", notice(runtime.SeverityInfo, "compaction_ended", ""), ``, ``, `{"type":"compaction","sessionKey":"s","phase":"end"}`},
 		{"catalog", sessions.Update{Kind: sessions.CatalogInvalidated}, ``, ``, ``},
@@ -390,10 +435,16 @@ func TestCase24Answers(t *testing.T) {
 // A form shows every kind of field as choices with or without a text of one's own.
 func TestFormFields(t *testing.T) {
 	w := begin(t, "codex")
-	w.f.questions = []sessions.OpenInteraction{{Request: runtime.Interaction{InteractionID: "q", ExpiresAt: noon, Question: &runtime.Question{
-		Title: repeat("t", 2001), Message: "m", Fields: []runtime.Field{{FieldID: "a", Kind: runtime.FieldKindConfirm, Title: "A", Header: "h"},
-			{FieldID: "b", Kind: runtime.FieldKindText, Title: "B"}, {FieldID: "c", Kind: runtime.FieldKindSelect, Title: "C", Options: []runtime.FieldOption{{Label: "x"}}, AllowCustom: true, MultiSelect: true}}}}},
-		{Request: anApproval}}
+	w.f.questions = []sessions.OpenInteraction{
+		{Request: runtime.Interaction{InteractionID: "q", ExpiresAt: noon, Question: &runtime.Question{
+			Title: repeat("t", 2001), Message: "m", Fields: []runtime.Field{
+				{FieldID: "a", Kind: runtime.FieldKindConfirm, Title: "A", Header: "h"},
+				{FieldID: "b", Kind: runtime.FieldKindText, Title: "B"},
+				{FieldID: "c", Kind: runtime.FieldKindSelect, Title: "C", Options: []runtime.FieldOption{{Label: "x"}}, AllowCustom: true, MultiSelect: true},
+			},
+		}}},
+		{Request: anApproval},
+	}
 	same(t, w.ask("questions.list", `{"sessionKey":"s"}`), `[{"id":"q","kind":"form","title":"`+repeat("t", 2000)+`","message":"m","expiresAtMs":1700000000000,"fields":[
 		{"id":"a","title":"A","header":"h","options":[{"label":"true"},{"label":"false"}],"allowCustom":false},
 		{"id":"b","title":"B","options":[],"allowCustom":true},

@@ -58,9 +58,11 @@ func (f *fakeService) Health(context.Context) (*sessions.Health, error) {
 	h := f.health
 	return &h, f.err
 }
+
 func (f *fakeService) Projects(context.Context) ([]sessions.Project, error) {
 	return []sessions.Project{{ID: "p1", Name: "one", Path: "/one", Available: true}, {ID: "p2", Name: "gone", Path: "/gone"}}, f.err
 }
+
 func (f *fakeService) List(_ context.Context, strict bool) ([]sessions.Row, error) {
 	if f.onList != nil {
 		f.onList()
@@ -81,25 +83,30 @@ func (f *fakeService) Lookup(_ context.Context, key string) (sessions.Row, error
 	}
 	return sessions.Row{}, codes.New(codes.SessionUnknown)
 }
+
 func (f *fakeService) Generation() uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.generation
 }
+
 func (f *fakeService) Activity(_ context.Context, keys []string) ([]runtime.SessionActivity, error) {
 	f.activityFor = keys
 	out := make([]runtime.SessionActivity, len(keys))
 	copy(out, f.activity)
 	return out, f.err
 }
+
 func (f *fakeService) Create(_ context.Context, title, projectID, from string) (sessions.Row, error) {
 	f.created = []string{title, projectID, from}
 	return sessions.Row{Key: "new", Title: title}, f.err
 }
+
 func (f *fakeService) Rename(_ context.Context, key, title string) (sessions.Row, error) {
 	f.renamed = key + "=" + title
 	return sessions.Row{Key: key, Title: title}, f.err
 }
+
 func (f *fakeService) Archive(_ context.Context, key string, on bool) (sessions.Row, error) {
 	return sessions.Row{Key: key, Archived: on}, f.err
 }
@@ -108,10 +115,12 @@ func (f *fakeService) Delete(context.Context, string) error { return f.err }
 func (f *fakeService) History(_ context.Context, _, cursor string, max int) (*sessions.History, error) {
 	return f.history(cursor, max)
 }
+
 func (f *fakeService) Send(_ context.Context, in sessions.SendInput) (string, error) {
 	f.sent = append(f.sent, in)
 	return "run-1", f.err
 }
+
 func (f *fakeService) PromptStatus(_ context.Context, key, id string) (string, bool, error) {
 	run, ok := f.recorded[id]
 	return run, ok, f.err
@@ -121,40 +130,51 @@ func (f *fakeService) Steer(_ context.Context, key, runID, text string) error {
 	f.steered = key + " " + runID + " " + text
 	return f.err
 }
+
 func (f *fakeService) Questions(context.Context, string) ([]sessions.OpenInteraction, error) {
 	return f.questions, f.err
 }
+
 func (f *fakeService) Approvals(context.Context, string) ([]sessions.OpenInteraction, error) {
 	return f.approvals, f.err
 }
+
 func (f *fakeService) Respond(_ context.Context, by sessions.Person, _, _ string, a sessions.Answer) error {
 	f.person, f.answer = by, &a
 	return f.err
 }
+
 func (f *fakeService) Resolve(_ context.Context, by sessions.Person, _ string, d runtime.Decision) error {
 	f.person, f.decision = by, &d
 	return f.err
 }
+
 func (f *fakeService) Settings(context.Context, string) (*runtime.Settings, error) {
 	return &f.settings, f.err
 }
+
 func (f *fakeService) SetSettings(_ context.Context, _ string, c sessions.SettingsChange) (*runtime.Settings, error) {
 	f.change = &c
 	return &f.settings, f.err
 }
+
 func (f *fakeService) Skills(context.Context, string) ([]runtime.Skill, error) {
 	return f.skills, f.err
 }
+
 func (f *fakeService) OpenArtifact(_ context.Context, _, id string) (*sessions.ArtifactInfo, error) {
 	return &sessions.ArtifactInfo{ID: id, Name: "r.pdf", MIME: "application/pdf", Size: 5}, f.err
 }
+
 func (f *fakeService) ReadArtifact(_ context.Context, _, _ string, offset int64) (*sessions.ArtifactPiece, error) {
 	return f.pieces(offset)
 }
+
 func (f *fakeService) Manage(_ context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
 	f.managed = method + " " + string(params)
 	return json.RawMessage(f.reply), f.err
 }
+
 func (f *fakeService) Subscribe(fn func(sessions.Update)) func() {
 	f.deliver = fn
 	return func() { f.deliver = nil }

@@ -170,6 +170,8 @@ func usage(u *runtime.Usage) *clawket.Usage {
 	if u == nil || *u == (runtime.Usage{}) {
 		return nil
 	}
-	return &clawket.Usage{Input: u.InputTokens, Output: u.OutputTokens, CacheRead: u.CacheReadTokens,
-		CacheWrite: u.CacheWriteTokens, Total: u.TotalTokens, CostUSD: u.CostUSD}
+	return &clawket.Usage{
+		Input: u.InputTokens, Output: u.OutputTokens, CacheRead: u.CacheReadTokens,
+		CacheWrite: u.CacheWriteTokens, Total: u.TotalTokens, CostUSD: u.CostUSD,
+	}
 }

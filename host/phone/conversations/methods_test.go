@@ -260,8 +260,12 @@ func TestCase19PromptLimits(t *testing.T) {
 		})
 	}
 	for _, c := range []struct{ backend, key, want string }{
-		{"codex", ``, codes.KeyInvalid}, {"codex", repeat("k", 201), codes.KeyInvalid}, {"codex", repeat("k", 200), ok},
-		{"codex", "__proto__", ok}, {"claude-code", "  ", codes.KeyInvalid}, {"codex", "  ", ok},
+		{"codex", ``, codes.KeyInvalid},
+		{"codex", repeat("k", 201), codes.KeyInvalid},
+		{"codex", repeat("k", 200), ok},
+		{"codex", "__proto__", ok},
+		{"claude-code", "  ", codes.KeyInvalid},
+		{"codex", "  ", ok},
 	} {
 		w := begin(t, c.backend)
 		if _, err := w.try("chat.send", `{"sessionKey":"s","text":"t","idempotencyKey":"`+c.key+`"}`); codes.Of(err) != c.want {
@@ -376,7 +380,7 @@ func TestArtifacts(t *testing.T) {
 	id := "file_" + repeat("0a", 32)
 	w := begin(t, "codex")
 	same(t, w.ask("clawket.artifacts.open", `{"sessionKey":"s","artifactId":"`+id+`"}`), `{"id":"`+id+`","name":"r.pdf","size":5,"mimeType":"application/pdf"}`)
-	for _, bad := range []string{"../../etc/passwd", "file_" + repeat("0A", 32), "file_" + repeat("0a", 31), ""} {
+	for _, bad := range []string{"file_/etc/x", "file_" + repeat("0A", 32), "file_" + repeat("0a", 31), ""} {
 		w.refused("clawket.artifacts.open", `{"sessionKey":"s","artifactId":"`+bad+`"}`, codes.ArtifactUnknown)
 		w.refused("clawket.artifacts.read", `{"sessionKey":"s","id":"`+bad+`","offset":0}`, codes.ArtifactUnknown)
 	}

@@ -17,10 +17,12 @@ import (
 )
 
 func TestDescriptorOfEachBackend(t *testing.T) {
-	row := sessions.Row{Key: "k", SessionID: "k", NativeID: "secret", Kind: runtime.SessionKindDirect, Title: "T", UpdatedAt: noon,
+	row := sessions.Row{
+		Key: "k", SessionID: "k", NativeID: "secret", Kind: runtime.SessionKindDirect, Title: "T", UpdatedAt: noon,
 		LastActivityAt: noon.Add(time.Second), Preview: "p", ModelID: "m", ProviderID: "pr", HasActiveRun: true,
 		Attention: runtime.AttentionKindApproval, Project: &sessions.Project{ID: "i", Name: "n", Path: "/n", Available: true},
-		Actions: sessions.Actions{Rename: true, Reset: true, Delete: true, Pin: true, Archive: true}, Roots: []string{"/secret"}}
+		Actions: sessions.Actions{Rename: true, Reset: true, Delete: true, Pin: true, Archive: true}, Roots: []string{"/secret"},
+	}
 	native := sessions.Row{Key: "native:x", NativeID: "secret", Native: true, Continuation: runtime.ContinuationInUse, Project: &sessions.Project{Path: "/gone/app"}}
 	common := `"connectionId":"","agentId":"%s","kind":"direct"`
 	own := `{"key":"k",` + common + `,"title":"T","updatedAt":1700000000000,"lastActivityAt":1700000001000,"preview":"p","model":"m",
@@ -303,10 +305,14 @@ func TestHistoryMessages(t *testing.T) {
 	list := []sessions.HistoryMessage{
 		{Message: runtime.Message{MessageID: "u", Role: runtime.RoleUser, CreatedAt: noon, NativeRunID: "turn", Parts: []runtime.Part{{Text: " look "}, {Data: []byte("hi"), ContentType: "image/png", Name: "a.png"}}}, IdempotencyKey: "k"},
 		{Message: runtime.Message{MessageID: "hidden"}},
-		{Message: runtime.Message{MessageID: "t", Role: runtime.RoleTool, ToolCall: &runtime.ToolCall{CallID: "c1", Name: "exec", Title: "run it", Status: runtime.ToolStatusUnknown,
-			Input: runtime.JSON([]byte(`{"cmd":"ls"}`)), Output: runtime.Payload{ContentType: "text/plain", Data: []byte(repeat("y", 40000))}, Duration: 1500 * time.Millisecond, StartedAt: noon}}},
-		{Message: runtime.Message{MessageID: "a", Role: runtime.RoleAssistant, Parts: []runtime.Part{{Text: "one"}, {Text: "two"}}, ModelID: "m", ProviderID: "p", Usage: &runtime.Usage{InputTokens: &one, CostUSD: &cost}},
-			Files: []sessions.ArtifactRef{{ID: "file_1", MIME: "application/pdf", Name: "r.pdf"}, {ID: "image_1", Image: true, MIME: "image/png", Name: "i.png", Data: []byte("hi")}}, DisplayText: "shown"},
+		{Message: runtime.Message{MessageID: "t", Role: runtime.RoleTool, ToolCall: &runtime.ToolCall{
+			CallID: "c1", Name: "exec", Title: "run it", Status: runtime.ToolStatusUnknown,
+			Input: runtime.JSON([]byte(`{"cmd":"ls"}`)), Output: runtime.Payload{ContentType: "text/plain", Data: []byte(repeat("y", 40000))}, Duration: 1500 * time.Millisecond, StartedAt: noon,
+		}}},
+		{
+			Message: runtime.Message{MessageID: "a", Role: runtime.RoleAssistant, Parts: []runtime.Part{{Text: "one"}, {Text: "two"}}, ModelID: "m", ProviderID: "p", Usage: &runtime.Usage{InputTokens: &one, CostUSD: &cost}},
+			Files:   []sessions.ArtifactRef{{ID: "file_1", MIME: "application/pdf", Name: "r.pdf"}, {ID: "image_1", Image: true, MIME: "image/png", Name: "i.png", Data: []byte("hi")}}, DisplayText: "shown",
+		},
 		{Message: runtime.Message{MessageID: "n", Role: runtime.RoleSystem, NoticeCode: codes.RunFailed}},
 	}
 	user := `{"id":"u","role":"user","text":" look ","timestampMs":1700000000000,"idempotencyKey":"k"%s,"attachments":[{"type":"image","mimeType":"image/png","content":"aGk=","name":"a.png"}]}`
@@ -358,12 +364,18 @@ func TestLongToolInputIsBoxedForPi(t *testing.T) {
 
 func TestModels(t *testing.T) {
 	context200 := uint64(200000)
-	s := runtime.Settings{ModelID: "m1", ProviderID: "openai", NoticeCode: codes.PermissionsNotRestored,
+	s := runtime.Settings{
+		ModelID: "m1", ProviderID: "openai", NoticeCode: codes.PermissionsNotRestored,
 		Models: []runtime.Model{
 			{ModelID: "m1", Name: "One", ProviderID: "openai", ThinkingLevels: []string{"low", "high"}, ContentTypes: []string{"image/png"}, ContextTokens: &context200, Price: &runtime.ModelPrice{Input: 1, Output: 2}, ResolvedID: "m1-2026"},
-			{ModelID: "m2", ProviderID: "openai"}},
-		Options: []runtime.Option{{OptionID: "thinking", Value: str("low")}, {OptionID: "fast", Available: true},
-			{OptionID: "permissions", Value: str("read-only"), Available: true, ConfirmationRequired: true, Choices: []runtime.OptionChoice{{Value: "workspace"}, {Value: "read-only"}}}}}
+			{ModelID: "m2", ProviderID: "openai"},
+		},
+		Options: []runtime.Option{
+			{OptionID: "thinking", Value: str("low")},
+			{OptionID: "fast", Available: true},
+			{OptionID: "permissions", Value: str("read-only"), Available: true, ConfirmationRequired: true, Choices: []runtime.OptionChoice{{Value: "workspace"}, {Value: "read-only"}}},
+		},
+	}
 	for _, c := range []struct{ backend, params, want string }{
 		{"codex", `{"sessionKey":"s"}`, `{"ok":true,"scope":"session","currentModel":"m1","currentProvider":"openai","currentBaseUrl":"","models":[
 			{"id":"m1","name":"One","provider":"openai","input":["text","image"],"reasoning":true,"reasoningLevels":["low","high"]},
@@ -437,11 +449,15 @@ func TestProfile(t *testing.T) {
 		{"same id twice", "profile.projects", `[{"id":"a","name":"A"},{"id":"a","name":"B"}]`, ""},
 		{"long name", "profile.projects", `[{"id":"a","name":"` + long + `"}]`, ""},
 		{"not a list", "profile.projects", `{}`, ""},
-		{"defaults", "profile.defaults", `{"model":null,"thinking":"low","version":"v","editable":true,"models":[{"id":"m","name":"M","isDefault":true,"levels":["low"],"defaultLevel":"low"}]}`,
-			`{"model":null,"thinking":"low","version":"v","editable":true,"models":[{"id":"m","name":"M","isDefault":true,"levels":["low"],"defaultLevel":"low"}]}`},
+		{
+			"defaults", "profile.defaults", `{"model":null,"thinking":"low","version":"v","editable":true,"models":[{"id":"m","name":"M","isDefault":true,"levels":["low"],"defaultLevel":"low"}]}`,
+			`{"model":null,"thinking":"low","version":"v","editable":true,"models":[{"id":"m","name":"M","isDefault":true,"levels":["low"],"defaultLevel":"low"}]}`,
+		},
 		{"no version", "profile.defaults.set", `{"model":null,"thinking":null,"editable":true,"models":[]}`, ""},
-		{"usage", "profile.usage", `{"plan":null,"quotas":[{"id":"q","name":"Q","windows":[{"minutes":300,"usedPercent":12.5,"resetsAt":1700000000}]}],"lifetimeTokens":null,"daily":[{"date":"2026-10-01","tokens":5}]}`,
-			`{"plan":null,"quotas":[{"id":"q","name":"Q","windows":[{"minutes":300,"usedPercent":12.5,"resetsAt":1700000000}]}],"lifetimeTokens":null,"daily":[{"date":"2026-10-01","tokens":5}]}`},
+		{
+			"usage", "profile.usage", `{"plan":null,"quotas":[{"id":"q","name":"Q","windows":[{"minutes":300,"usedPercent":12.5,"resetsAt":1700000000}]}],"lifetimeTokens":null,"daily":[{"date":"2026-10-01","tokens":5}]}`,
+			`{"plan":null,"quotas":[{"id":"q","name":"Q","windows":[{"minutes":300,"usedPercent":12.5,"resetsAt":1700000000}]}],"lifetimeTokens":null,"daily":[{"date":"2026-10-01","tokens":5}]}`,
+		},
 		{"reset in milliseconds of a far year", "profile.usage", `{"plan":null,"quotas":[{"id":"q","name":"Q","windows":[{"minutes":300,"usedPercent":1,"resetsAt":8640000000001}]}],"daily":[]}`, ""},
 		{"bad date", "profile.usage", `{"plan":null,"quotas":[],"daily":[{"date":"1.10.2026","tokens":5}]}`, ""},
 		{"tokens not whole", "profile.usage", `{"plan":null,"quotas":[],"daily":[{"date":"2026-10-01","tokens":5.5}]}`, ""},

@@ -139,6 +139,3 @@ func hash(s string) string {
 	sum := sha256.Sum256([]byte(s))
 	return hex.EncodeToString(sum[:])
 }
-
-// MaxTitle is the longest title of a backend, in UTF-16 units; see sessions.Options.
-func MaxTitle(backend string) int { return traitsOf(backend).titleUnits }

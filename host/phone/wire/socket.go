@@ -27,8 +27,8 @@ const closeGrace = 700 * time.Millisecond
 // readChunk is the first buffer of a frame; most requests fit.
 const readChunk = 4 << 10
 
-// ErrEnded says that the socket takes no more frames.
-var ErrEnded = errors.New("socket has ended")
+// errEnded says that the socket takes no more frames.
+var errEnded = errors.New("socket has ended")
 
 // Options say which connection a socket is made of.
 type Options struct {
@@ -105,27 +105,27 @@ func (s *Socket) Read() ([]byte, error) {
 	kind, r, err := s.ws.Reader(context.Background())
 	if err != nil {
 		s.Terminate()
-		return nil, ErrEnded
+		return nil, errEnded
 	}
 	if kind != websocket.MessageText {
 		s.abort(clawket.CloseUnsupported, clawket.ReasonFrameInvalid)
-		return nil, ErrEnded
+		return nil, errEnded
 	}
 	frame, err := readFrame(r, s.maxFrame)
 	if err != nil {
 		s.Terminate()
-		return nil, ErrEnded
+		return nil, errEnded
 	}
 	if len(frame) > s.maxFrame {
 		s.abort(clawket.CloseTooBig, clawket.ReasonFrameTooLarge)
-		return nil, ErrEnded
+		return nil, errEnded
 	}
 	if !utf8.Valid(frame) {
 		s.abort(clawket.CloseInvalidText, clawket.ReasonFrameInvalid)
-		return nil, ErrEnded
+		return nil, errEnded
 	}
 	if s.isClosing() {
-		return nil, ErrEnded
+		return nil, errEnded
 	}
 	return frame, nil
 }
