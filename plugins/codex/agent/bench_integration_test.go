@@ -44,7 +44,7 @@ func newBench(t *testing.T, config string) *bench {
 	t.Helper()
 	command := os.Getenv("OPENPHONE_TEST_CODEX")
 	if command == "" {
-		t.Skip("OPENPHONE_TEST_CODEX names no Codex executable")
+		t.Fatal("OPENPHONE_TEST_CODEX names no Codex executable: run make test, which installs one")
 	}
 	cache, err := os.UserCacheDir() // Codex behaves differently with a home under the system's temporary directory
 	if err != nil {
