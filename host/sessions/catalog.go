@@ -16,6 +16,7 @@ const previewRows = 12
 type scan struct {
 	done   chan struct{}
 	writes uint64 // management writes before it began
+	seq    uint64 // last event applied before it began
 	rows   []runtime.Session
 	end    runtime.ScanEnd
 	err    error
@@ -136,6 +137,7 @@ var errTooManyRows = errors.New("the runtime's store has too many rows")
 func (c *Conversations) read(ctx context.Context, s *scan, archived bool) {
 	c.mu.Lock()
 	generation := c.generation
+	s.seq = c.seq
 	var bound []runtime.SessionRef
 	for _, conv := range c.own {
 		if ref := conv.ref(); ref.NativeID != "" {
@@ -174,6 +176,10 @@ func (c *Conversations) read(ctx context.Context, s *scan, archived bool) {
 
 // lay puts the rows of a scan over what is known and says whose records changed. mu is held.
 func (c *Conversations) lay(s *scan, archived bool) (changed []*conversation) {
+	reflected := s.end.AsOfSeq // events the rows know of already
+	if reflected == 0 {
+		reflected = s.seq // the plugin does not say: at least what was there before it looked
+	}
 	seen := map[*conversation]bool{}
 	var order []*conversation
 	for i := range s.rows {
@@ -198,7 +204,7 @@ func (c *Conversations) lay(s *scan, archived bool) (changed []*conversation) {
 			order = append(order, conv)
 		}
 		// An unreadable row keeps the old descriptor; one that an event or a management write overtook is too old.
-		if row.Unreadable || s.end.AsOfSeq != 0 && conv.rowSeq > s.end.AsOfSeq || conv.written > s.writes {
+		if row.Unreadable || conv.rowSeq > reflected || conv.written > s.writes {
 			continue
 		}
 		if archived && row.Archived == nil {
@@ -215,7 +221,7 @@ func (c *Conversations) lay(s *scan, archived bool) (changed []*conversation) {
 	for _, conv := range c.native {
 		switch {
 		case seen[conv]:
-		case s.end.Complete && s.err == nil && len(conv.runs) == 0 && conv.prepare == nil && conv.rowSeq <= s.end.AsOfSeq && !conv.archived():
+		case s.end.Complete && s.err == nil && len(conv.runs) == 0 && conv.prepare == nil && conv.rowSeq <= reflected && !conv.archived():
 			delete(c.byKey, conv.key)
 			delete(c.byNative, conv.row.Ref.NativeID)
 			conv.deleted = true

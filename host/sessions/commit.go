@@ -36,6 +36,7 @@ func (c *Conversations) commit(r *run) {
 	}
 	c.note(r, outcome, code, native)
 	c.flush()
+	c.stopNow(r)
 }
 
 func (c *Conversations) note(r *run, outcome runtime.Outcome, code, native string) {

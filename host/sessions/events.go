@@ -54,6 +54,13 @@ func (c *Conversations) apply(generation uint64, ev *runtime.Event) bool {
 		c.advance(ev.Seq)
 		return true
 	case ev.RunStarted != nil:
+		known := c.runs[ev.RunID] != nil
+		c.mu.Unlock()
+		if !known && c.onRecord(ev.RunID) {
+			c.advance(ev.Seq)
+			return true // one of ours that ended, before this host started perhaps
+		}
+		c.mu.Lock()
 		r := c.started(ev)
 		c.mu.Unlock()
 		if r != nil && !r.elsewhere && ev.RunStarted.NativeRunID != "" {
@@ -130,16 +137,20 @@ func (c *Conversations) of(ev *runtime.Event) *conversation {
 
 func (c *Conversations) ofNames(sessionID, nativeID string) *conversation {
 	if sessionID != "" {
-		if conv := c.byKey[sessionID]; conv != nil && !conv.deleted {
-			return conv
+		conv := c.byKey[sessionID]
+		if _, gone := c.gone[nativeID]; gone && nativeID != "" && conv != nil && conv.ref().NativeID != nativeID {
+			return nil // it was begun anew since
 		}
-		return nil // deleted: its late events concern nobody
+		return conv // nil: deleted, and its late events concern nobody
 	}
 	if nativeID == "" {
 		return nil
 	}
 	if conv := c.byNative[nativeID]; conv != nil {
 		return conv
+	}
+	if _, gone := c.gone[nativeID]; gone {
+		return nil // let go of: what was said of it before comes too late
 	}
 	return c.discover(runtime.Session{Ref: runtime.SessionRef{NativeID: nativeID}})
 }
@@ -175,6 +186,15 @@ func (c *Conversations) started(ev *runtime.Event) *run {
 	}
 	c.publish(r.update(RunStarted, at))
 	return r
+}
+
+// onRecord reports that a run has a receipt.
+func (c *Conversations) onRecord(runID string) bool {
+	_, found, err := c.db.Run(c.life, c.id, runID)
+	if err != nil {
+		c.log.Warn("a run was not looked up", "error", err)
+	}
+	return found
 }
 
 // noteNative keeps the runtime's name of a run, which Reconcile needs after a crash.

@@ -110,7 +110,7 @@ func (c *Conversations) settle(asked, elsewhere []*run, resp *runtime.ReconcileR
 	}
 	// What runs in the runtime and nobody here knew.
 	for _, s := range states {
-		if s.Phase != runtime.RunPhaseRunning {
+		if s.Phase != runtime.RunPhaseRunning || c.onRecord(s.RunID) {
 			continue
 		}
 		c.mu.Lock()

@@ -147,6 +147,11 @@ func (c *Conversations) prepare(ctx context.Context, conv *conversation, runID s
 	c.mu.Lock()
 	// A run that began in the runtime meanwhile, a deletion, or a phone that called it off.
 	other, gone, called := len(conv.runs) > 0, conv.deleted, ctx.Err()
+	taken := false
+	if resp != nil {
+		owner := c.byNative[resp.Session.NativeID]
+		taken = owner != nil && owner != conv && owner.isOwn
+	}
 	c.mu.Unlock()
 	switch {
 	case err != nil && called != nil:
@@ -160,6 +165,8 @@ func (c *Conversations) prepare(ctx context.Context, conv *conversation, runID s
 		err = codes.New(codes.RunActive)
 	case called != nil:
 		err = codes.New(codes.RunNotDispatched).Because(called)
+	case taken: // two conversations of ours in one of the runtime's would mix
+		err = codes.New(codes.ReplyInvalid).With(codes.NotDispatched)
 	}
 	if err != nil {
 		c.abandon(runID)

@@ -217,3 +217,98 @@ func TestBoundConversations(t *testing.T) {
 		t.Errorf("bound %+v", bound)
 	}
 }
+
+// What was said of a conversation before its reset comes too late to bring the old one back.
+func TestLateEventsOfAReset(t *testing.T) {
+	r := newRig(t)
+	key := r.create()
+	id := r.send(key, "x", "k")
+	r.emit(ended(id))
+	if err := r.Reset(t.Context(), key); err != nil {
+		t.Fatal(err)
+	}
+	r.clear()
+	late := runtime.Session{Ref: runtime.SessionRef{SessionID: key, NativeID: "native-" + key}, Title: "old"}
+	r.emit(runtime.Event{SessionChanged: &late}, runtime.Event{NativeID: "native-" + key, RunID: "old", RunStarted: &runtime.RunStarted{}})
+	if row, _ := r.Lookup(t.Context(), key); row.NativeID != "" || row.HasActiveRun || len(r.kinds()) != 0 {
+		t.Errorf("row %+v, updates %v", row, r.kinds())
+	}
+}
+
+// A stop that arrives before the runtime has the run is not lost.
+func TestStopWhileCommitting(t *testing.T) {
+	r := newRig(t)
+	key := r.create()
+	committing, release := make(chan struct{}), make(chan struct{})
+	var has atomic.Bool
+	r.f.onCommit = func(context.Context, *runtime.CommitRunRequest) (*runtime.CommitRunResponse, error) {
+		close(committing)
+		<-release
+		has.Store(true)
+		return nil, nil
+	}
+	stopped := make(chan string, 2)
+	r.f.onStop = func(q *runtime.StopRunRequest) (*runtime.StopRunResponse, error) {
+		if !has.Load() {
+			return &runtime.StopRunResponse{Outcome: runtime.OutcomeNotDispatched, Code: codes.RunNotActive}, nil
+		}
+		stopped <- q.RunID
+		return &runtime.StopRunResponse{Outcome: runtime.OutcomeDispatched}, nil
+	}
+	id, err := r.Send(t.Context(), prompt(key, "x", "k"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-committing
+	if ran, err := r.Abort(t.Context(), key, id); !ran || err != nil {
+		t.Errorf("abort: %t, %v", ran, err)
+	}
+	close(release)
+	if got := <-stopped; got != id {
+		t.Errorf("%q was stopped", got)
+	}
+}
+
+// Two conversations of ours never share one of the runtime's.
+func TestNativeNameOfAnother(t *testing.T) {
+	r := newRig(t)
+	first, second := r.create(), r.create()
+	id := r.send(first, "x", "k")
+	r.emit(ended(id))
+	r.f.onPrepare = func(_ context.Context, q *runtime.PrepareRunRequest) (*runtime.PrepareRunResponse, error) {
+		ref := q.Session
+		ref.NativeID = "native-" + first
+		return &runtime.PrepareRunResponse{Session: ref}, nil
+	}
+	if _, err := r.Send(t.Context(), prompt(second, "x", "k")); codes.Of(err) != codes.ReplyInvalid {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A run of ours that ended before this host started does not begin again by an event.
+func TestStartOfAnEndedRun(t *testing.T) {
+	r := newRig(t)
+	key := r.create()
+	id := r.send(key, "x", "k")
+	r.emit(ended(id))
+	r.restart()
+	r.up()
+	r.emit(runtime.Event{SessionID: key, RunID: id, RunStarted: &runtime.RunStarted{NativeRunID: "turn"}}, text(id, "a", "again"))
+	if k := r.kinds(); len(k) != 0 {
+		t.Errorf("updates %v", k)
+	}
+}
+
+func TestBusy(t *testing.T) {
+	r := newRig(t)
+	key := r.create()
+	id := r.send(key, "x", "k")
+	r.emit(approval(id, "a", runtime.RiskHigh), question(id, "q"))
+	if runs, waiting := r.Busy(); runs != 1 || waiting != 2 {
+		t.Errorf("%d runs, %d interactions", runs, waiting)
+	}
+	r.emit(ended(id))
+	if runs, waiting := r.Busy(); runs != 0 || waiting != 0 {
+		t.Errorf("%d runs, %d interactions", runs, waiting)
+	}
+}

@@ -27,7 +27,7 @@ func (c *Conversations) Settings(ctx context.Context, key string) (*runtime.Sett
 	if err != nil {
 		return nil, err
 	}
-	c.keepModel(conv, s, 0)
+	c.keepModel(conv, s)
 	return s, nil
 }
 
@@ -50,6 +50,9 @@ func (c *Conversations) SetSettings(ctx context.Context, key string, change Sett
 	if err := c.checkFree(conv); err != nil {
 		return nil, err
 	}
+	if err := c.checkChange(ctx, c.refOf(conv), change); err != nil { // a read, so before the lock is taken
+		return nil, err
+	}
 	if err := c.lock(ctx, conv); err != nil {
 		return nil, err
 	}
@@ -57,36 +60,38 @@ func (c *Conversations) SetSettings(ctx context.Context, key string, change Sett
 	if err := c.checkFree(conv); err != nil {
 		return nil, err
 	}
-	ref := c.refOf(conv)
-	s, err := c.set(ctx, ref, change)
+	s, err := c.rt.SetSettings(ctx, request(c.refOf(conv), change))
 	if err != nil {
 		return nil, err
 	}
-	c.keepModel(conv, s, s.AsOfSeq)
+	c.keepModel(conv, s)
 	return s, nil
 }
 
 // setGlobal changes the runtime as a whole, which only some have.
 func (c *Conversations) setGlobal(ctx context.Context, change SettingsChange) (*runtime.Settings, error) {
-	return c.set(ctx, runtime.SessionRef{}, change)
+	if err := c.checkChange(ctx, runtime.SessionRef{}, change); err != nil {
+		return nil, err
+	}
+	return c.rt.SetSettings(ctx, request(runtime.SessionRef{}, change))
 }
 
-func (c *Conversations) set(ctx context.Context, ref runtime.SessionRef, change SettingsChange) (*runtime.Settings, error) {
+func request(ref runtime.SessionRef, change SettingsChange) *runtime.SetSettingsRequest {
+	return &runtime.SetSettingsRequest{Session: ref, ModelID: change.ModelID, ProviderID: change.ProviderID, Options: change.Options}
+}
+
+// checkChange checks a change against what is in force and on offer now.
+func (c *Conversations) checkChange(ctx context.Context, ref runtime.SessionRef, change SettingsChange) error {
 	now, err := c.rt.GetSettings(ctx, &runtime.GetSettingsRequest{Session: ref})
-	if err != nil {
-		return nil, err
+	switch {
+	case err != nil:
+		return err
+	case now.Scope != runtime.SettingsScopeSession && c.anyRun():
+		return codes.New(codes.RunActive) // no running reply is surprised by a change for all
+	case ref.IsZero() && now.Scope == runtime.SettingsScopeSession:
+		return codes.New(codes.ScopeInvalid)
 	}
-	if now.Scope != runtime.SettingsScopeSession && c.anyRun() {
-		return nil, codes.New(codes.RunActive) // no running reply is surprised by a change for all
-	}
-	if ref.IsZero() && now.Scope == runtime.SettingsScopeSession {
-		return nil, codes.New(codes.ScopeInvalid)
-	}
-	if err := offered(now, change); err != nil {
-		return nil, err
-	}
-	return c.rt.SetSettings(ctx, &runtime.SetSettingsRequest{Session: ref, ModelID: change.ModelID,
-		ProviderID: change.ProviderID, Options: change.Options})
+	return offered(now, change)
 }
 
 func (c *Conversations) anyRun() bool {
@@ -138,7 +143,7 @@ func optionOffered(s *runtime.Settings, id, v string) error {
 }
 
 // keepModel notes the confirmed model of a conversation for the list.
-func (c *Conversations) keepModel(conv *conversation, s *runtime.Settings, _ uint64) {
+func (c *Conversations) keepModel(conv *conversation, s *runtime.Settings) {
 	c.mu.Lock()
 	changed := s.ModelID != "" && conv.isOwn && (conv.rec.ModelID != s.ModelID || conv.rec.ProviderID != s.ProviderID)
 	if changed {

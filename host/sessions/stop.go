@@ -38,9 +38,37 @@ func (c *Conversations) Abort(ctx context.Context, key, runID string) (ran bool,
 	case runtime.OutcomeDispatched:
 		return true, nil
 	case runtime.OutcomeNotDispatched:
+		if c.stopLater(r) {
+			return true, nil
+		}
 		return true, named(resp.Code, codes.StopFailed).With(codes.NotDispatched)
 	}
 	return true, codes.New(codes.StopFailed).With(codes.Unknown)
+}
+
+// stopLater has a run stopped once its dispatch was answered; false: it is not being dispatched.
+func (c *Conversations) stopLater(r *run) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.runs[r.id] != r || r.committing == 0 {
+		return false
+	}
+	r.stopping = true
+	return true
+}
+
+// stopNow does what stopLater promised.
+func (c *Conversations) stopNow(r *run) {
+	c.mu.Lock()
+	wanted := r.stopping && c.runs[r.id] == r
+	req := &runtime.StopRunRequest{Session: r.conv.ref(), RunID: r.id}
+	c.mu.Unlock()
+	if !wanted {
+		return
+	}
+	if _, err := c.rt.StopRun(c.life, req); err != nil {
+		c.log.Warn("a run was not stopped", "run", r.id, "error", err)
+	}
 }
 
 // open finds the open run of that name, or the oldest one when the name is empty. mu is held.
