@@ -38,7 +38,7 @@ type sink struct {
 
 	mu     sync.Mutex
 	room   sync.Cond // signalled when the buffer shrinks or the sink closes
-	queue  []item
+	queue  fifo
 	bytes  int
 	seq    uint64
 	closed bool
@@ -50,6 +50,38 @@ type sink struct {
 type item struct {
 	e    runtime.Event
 	cost int
+}
+
+// fifo is a queue of events in pieces, so that a long one is neither copied as it grows nor kept as it shrinks.
+type fifo struct {
+	pieces [][]item
+	taken  int // of the first piece
+	len    int
+}
+
+// fifoPiece is how many events one piece holds.
+const fifoPiece = 128
+
+func (f *fifo) push(i item) {
+	if n := len(f.pieces); n == 0 || len(f.pieces[n-1]) == fifoPiece {
+		f.pieces = append(f.pieces, make([]item, 0, fifoPiece))
+	}
+	last := &f.pieces[len(f.pieces)-1]
+	*last = append(*last, i)
+	f.len++
+}
+
+func (f *fifo) front() *item { return &f.pieces[0][f.taken] }
+
+func (f *fifo) pop() item {
+	i := *f.front()
+	*f.front() = item{} // lets go of what it points to
+	f.taken++
+	f.len--
+	if f.taken == len(f.pieces[0]) && (f.taken == fifoPiece || f.len == 0) {
+		f.pieces, f.taken = f.pieces[1:], 0
+	}
+	return i
 }
 
 func newSink(log *slog.Logger) *sink {
@@ -90,7 +122,7 @@ func (s *sink) put(e runtime.Event) {
 	cost := eventCost(&e)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for !s.closed && len(s.queue) > 0 && (len(s.queue) >= bufferEvents || s.bytes+cost > bufferBytes) {
+	for !s.closed && s.queue.len > 0 && (s.queue.len >= bufferEvents || s.bytes+cost > bufferBytes) {
 		s.room.Wait()
 	}
 	if s.closed {
@@ -98,7 +130,7 @@ func (s *sink) put(e runtime.Event) {
 	}
 	s.seq++
 	e.Seq = s.seq
-	s.queue = append(s.queue, item{e, cost})
+	s.queue.push(item{e, cost})
 	s.bytes += cost
 	select {
 	case s.more <- struct{}{}:
@@ -118,7 +150,7 @@ func (s *sink) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true
-	s.queue, s.bytes = nil, 0
+	s.queue, s.bytes = fifo{}, 0
 	s.room.Broadcast()
 }
 
@@ -166,20 +198,18 @@ func (s *sink) take(me int) (batch []*runtimev1.Event, ended, replaced bool) {
 		}
 		return nil, false, true
 	}
-	n, size := 0, 0
-	for n < len(s.queue) && n < batchEvents && (n == 0 || size+s.queue[n].cost <= batchBytes) {
-		size += s.queue[n].cost
-		n++
-	}
-	items := s.queue[:n:n]
-	s.queue = s.queue[n:]
-	s.bytes -= size
-	if len(s.queue) == 0 {
-		s.queue = nil // lets go of the array
+	var items []item
+	for size := 0; s.queue.len > 0 && len(items) < batchEvents; {
+		cost := s.queue.front().cost
+		if size += cost; len(items) > 0 && size > batchBytes {
+			break
+		}
+		items = append(items, s.queue.pop())
+		s.bytes -= cost
 	}
 	s.room.Broadcast()
 	s.mu.Unlock()
-	batch = make([]*runtimev1.Event, 0, n)
+	batch = make([]*runtimev1.Event, 0, len(items))
 	for i := range items {
 		batch = append(batch, s.wire(&items[i].e))
 		ended = ended || items[i].e.RunEnded != nil
