@@ -27,20 +27,33 @@ type command struct {
 	ctx   context.Context // of the caller, who may stop waiting
 	reply chan error      // capacity 1
 	err   error           // the answer is this once the instance is ready again
+
+	candidate *candidate // of an upgrade
 }
 
 func (i *Instance) ask(ctx context.Context, kind commandKind) error {
-	c := &command{kind: kind, ctx: ctx, reply: make(chan error, 1)}
+	return i.send(&command{kind: kind, ctx: ctx, reply: make(chan error, 1)})
+}
+
+// send hands a command to the owner and waits for the answer. A caller who stops waiting does not stop what has begun.
+func (i *Instance) send(c *command) error {
+	ctx := c.ctx
 	select {
 	case i.commands <- c:
 	case <-ctx.Done():
+		c.candidate.drop()
 		return codes.New(codes.DeadlineExceeded).Because(ctx.Err())
+	case <-i.sup.ended():
+		c.candidate.drop()
+		return codes.New(codes.Restarting)
 	}
 	select {
 	case err := <-c.reply:
 		return err
 	case <-ctx.Done():
 		return codes.New(codes.DeadlineExceeded).Because(ctx.Err())
+	case <-i.sup.ended():
+		return codes.New(codes.Restarting)
 	}
 }
 
@@ -58,7 +71,17 @@ func (i *Instance) Reload(ctx context.Context) error {
 
 // Upgrade switches to the executable that lies in the plugin directory now and trusts it from then on. It waits for
 // running replies, rolls back when the new one is no good, and answers with how it went.
-func (i *Instance) Upgrade(ctx context.Context) error { return i.ask(ctx, commandUpgrade) }
+func (i *Instance) Upgrade(ctx context.Context) error {
+	bound, cancel := context.WithCancel(ctx)
+	defer cancel()
+	unhook := context.AfterFunc(i.sup.life(), cancel) // no process is left behind by a host that ends
+	defer unhook()
+	c, err := i.propose(bound)
+	if err != nil {
+		return err
+	}
+	return i.send(&command{kind: commandUpgrade, ctx: ctx, reply: make(chan error, 1), candidate: c})
+}
 
 // Trust pins the executable that lies in the plugin directory now, after asking it who it is.
 func (i *Instance) Trust(ctx context.Context) (*runtime.Description, error) {

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	runtimev1 "github.com/openphone-host/openphone/proto/openphone/runtime/v1"
 	"github.com/openphone-host/openphone/protocol/codes"
 	"github.com/openphone-host/openphone/sdk/runtime"
 )
@@ -312,4 +313,10 @@ func code(t *testing.T, err error, want string) {
 	if got := codes.Of(err); got != want {
 		t.Errorf("code %q, want %q (%v)", got, want, err)
 	}
+}
+
+// say is a word for the test plugin as it travels.
+func say(word string) *runtimev1.CallRequest {
+	b, _ := json.Marshal(word)
+	return &runtimev1.CallRequest{Method: "test.run", Params: &runtimev1.Payload{ContentType: "application/json", Data: b}}
 }

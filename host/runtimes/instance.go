@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/openphone-host/openphone/protocol/codes"
@@ -58,6 +59,7 @@ type Instance struct {
 	queue    chan func()   // observer calls, in order
 	kick     chan struct{} // Changed is due
 	wg       sync.WaitGroup
+	spawned  atomic.Uint64 // processes so far
 
 	// Owned by the goroutine in Serve.
 	restarts restarts
@@ -65,7 +67,7 @@ type Instance struct {
 	last     *generation // the one before; its end must have been told before the next begins
 	waiting  []*command  // answered when the instance is ready, or cannot be
 	counted  bool        // the current start follows an exit
-	spawned  uint64      // processes so far
+	next     *command    // to obey before anything else
 
 	mu        sync.Mutex
 	state     State       // guarded by mu, as all below

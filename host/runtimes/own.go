@@ -21,7 +21,6 @@ const hangsAfter = 2
 // Serve owns the process until ctx ends. The supervisor calls it; nobody else does.
 func (i *Instance) Serve(ctx context.Context) error {
 	pumping, stop := context.WithCancel(context.WithoutCancel(ctx))
-	var pump context.CancelFunc = stop
 	done := make(chan struct{})
 	i.wg.Go(func() { i.pump(pumping); close(done) })
 	defer func() {
@@ -29,8 +28,12 @@ func (i *Instance) Serve(ctx context.Context) error {
 			<-i.last.downSent
 		}
 		i.set(Stopped, codes.RuntimeUnavailable, "", nil)
-		i.answer(codes.New(codes.RuntimeUnavailable))
-		pump()
+		i.answer(codes.New(codes.Restarting))
+		if i.next != nil {
+			i.next.reply <- codes.New(codes.Restarting)
+			i.next.candidate.drop()
+		}
+		stop()
 		<-done
 	}()
 	for ctx.Err() == nil {
@@ -134,7 +137,8 @@ func (i *Instance) idle(ctx context.Context, d time.Duration) {
 			c.reply <- nil
 			return
 		case commandUpgrade:
-			if _, err := i.Trust(ctx); err != nil {
+			c.candidate.drop()
+			if err := i.pin(ctx, c.candidate.exe); err != nil {
 				c.reply <- err
 				return
 			}
@@ -190,8 +194,7 @@ func (i *Instance) start(ctx context.Context, exe executable, set Settings) (*ge
 // bring starts and configures a process; the observer knows nothing of it yet.
 func (i *Instance) bring(ctx context.Context, exe executable, set Settings) (*generation, *runtime.Status, error) {
 	env := environment(i.sup.opt.Environ(), exe.desc.Environment, set.Environment)
-	i.spawned++
-	n := i.spawned
+	n := i.spawned.Add(1)
 	i.sup.metrics.starts.WithLabelValues(i.id).Inc()
 	log := i.log.With("generation", n)
 	g, err := spawn(ctx, exe, append(hostSide(set.LogLevel), env...), i.sup.socketDir(), log, i.swept)
@@ -345,6 +348,7 @@ func (i *Instance) serveGeneration(ctx context.Context, g *generation) {
 			return
 		}
 		looking = true
+		g, looked := g, looked
 		g.wg.Go(func() {
 			s, err := g.health(g.ctx, nil)
 			if err == nil && i.current(g) {
@@ -362,7 +366,22 @@ func (i *Instance) serveGeneration(ctx context.Context, g *generation) {
 		i.buried(g)
 		i.ended(ctx, up, codes.New(code).Because(errors.New(g.exitText())))
 	}
+	obey := func(c *command) (over bool) {
+		next := i.obey(ctx, g, c)
+		if next != nil && next != g {
+			g, missed = next, 0
+			looked, looking = make(chan error, 1), false
+		}
+		return next == nil
+	}
 	for {
+		if c := i.next; c != nil {
+			i.next = nil
+			if obey(c) {
+				return
+			}
+			continue
+		}
 		select {
 		case <-g.gone():
 			crashed(codes.PluginCrashed)
@@ -398,11 +417,8 @@ func (i *Instance) serveGeneration(ctx context.Context, g *generation) {
 			crashed(codes.PluginCrashed)
 			return
 		case c := <-i.commands:
-			if next := i.obey(ctx, g, c); next == nil {
+			if obey(c) {
 				return
-			} else if next != g {
-				g, missed = next, 0
-				looked, looking = make(chan error, 1), false
 			}
 		case <-ctx.Done():
 			i.end(g)

@@ -85,6 +85,7 @@ type Supervisor struct {
 	found     map[string]string    // executables by runtime id; guarded by mu
 	tree      *suture.Supervisor   // guarded by mu; nil while not running
 	sockets   string               // directory for sockets; guarded by mu
+	running   context.Context      // ends with Run; guarded by mu
 }
 
 // New makes a supervisor. It looks for executables at once, so that Instances can be listed before Run.
@@ -102,6 +103,7 @@ func New(opt Options) *Supervisor {
 		metrics: newMetrics(opt.Metrics), instances: map[string]*Instance{},
 	}
 	s.hurried, s.hurry = context.WithCancel(context.Background())
+	s.running = context.Background()
 	s.Rescan()
 	return s
 }
@@ -160,8 +162,12 @@ func (s *Supervisor) Run(ctx context.Context) error {
 			s.log.Error("runtime supervision", "event", e.String())
 		},
 	})
+	alive, over := context.WithCancel(context.WithoutCancel(ctx))
+	defer over()
+	unhook := context.AfterFunc(ctx, over)
+	defer unhook()
 	s.mu.Lock()
-	s.sockets = dir
+	s.sockets, s.running = dir, alive
 	s.tree = tree
 	for _, id := range sortedKeys(s.instances) {
 		tree.Add(s.instances[id])
@@ -180,6 +186,15 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	}
 	return err
 }
+
+// life ends when Run begins to end.
+func (s *Supervisor) life() context.Context {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.running
+}
+
+func (s *Supervisor) ended() <-chan struct{} { return s.life().Done() }
 
 // executable finds the program of an instance.
 func (s *Supervisor) executable(id string) (string, bool) {

@@ -7,59 +7,76 @@ import (
 	"time"
 
 	"github.com/openphone-host/openphone/protocol/codes"
+	"github.com/openphone-host/openphone/sdk/runtime"
 )
 
 // drainEvery is how often an upgrade looks whether the last reply has ended.
 const drainEvery = 50 * time.Millisecond
 
-// upgrade replaces the process g by one of the executable that lies in the plugin directory now (mapping §5.6). It
-// answers the process that is ready afterwards; nil: none is, and the owner starts over.
-func (i *Instance) upgrade(ctx context.Context, g *generation, c *command) (*generation, error) {
+// candidate is a new executable that was admitted and, where both versions can live side by side, its process: configured,
+// unknown to the observer yet.
+type candidate struct {
+	exe    *executable
+	beside *generation     // nil: it starts when the old one has ended
+	status *runtime.Status // of beside
+}
+
+// propose admits the executable that lies in the plugin directory now and starts it beside the running one, if both allow
+// it. It runs in the caller's goroutine, so that the owner goes on watching the running process meanwhile.
+func (i *Instance) propose(ctx context.Context) (*candidate, error) {
 	source, ok := i.sup.executable(i.id)
 	if !ok {
-		return g, codes.New(codes.RuntimeUnknown)
+		return nil, codes.New(codes.RuntimeUnknown)
 	}
 	sum, err := i.sup.vault.checksum(source)
 	if err != nil {
-		return g, codes.New(codes.PluginStartFailed).Because(err)
+		return nil, codes.New(codes.PluginStartFailed).Because(err)
 	}
 	exe, err := i.sup.admit(ctx, i.id, source, sum)
 	if err != nil {
-		return g, err // nothing happened
+		return nil, err
 	}
-	set := i.sup.settings(i.id)
-	began := time.Now()
-	if g.desc.SideBySide && exe.desc.SideBySide {
-		next, status, err := i.bring(ctx, *exe, set)
+	c := &candidate{exe: exe}
+	if g, err := i.ready(ctx, 0); err == nil && g.desc.SideBySide && exe.desc.SideBySide {
+		c.beside, c.status, err = i.bring(ctx, *exe, i.sup.settings(i.id))
 		if err != nil {
-			return g, err // nothing happened
+			return nil, err
 		}
-		if err := i.quiesce(c.ctx, g, next); err != nil {
-			next.kill()
-			i.buried(next)
-			return i.resume(ctx, g), err
-		}
-		i.hold(g)
-		i.end(g)
-		if err := i.introduce(ctx, next, status); err != nil {
-			i.reopen()
-			return nil, err // the old executable is started again: it is still the one in i.exe
-		}
-		return i.switched(next, exe, began), i.pin(ctx, source, sum)
 	}
-	if err := i.quiesce(c.ctx, g, nil); err != nil {
+	return c, nil
+}
+
+// drop ends a candidate's process that nobody wants any more.
+func (c *candidate) drop() {
+	if c != nil && c.beside != nil {
+		c.beside.destroy()
+		c.beside = nil
+	}
+}
+
+// upgrade replaces the process g by the candidate (mapping §5.6). It answers the process that is ready afterwards; nil:
+// none is, and the owner starts the old executable again.
+func (i *Instance) upgrade(ctx context.Context, g *generation, c *command) (*generation, error) {
+	began := time.Now()
+	if err := i.quiesce(c.ctx, g, c.candidate.beside); err != nil {
+		c.candidate.drop()
 		return i.resume(ctx, g), err
 	}
 	i.hold(g)
 	i.end(g)
-	next, err := i.start(ctx, *exe, set)
-	if err == nil {
-		return i.switched(next, exe, began), i.pin(ctx, source, sum)
+	next, err := c.candidate.beside, error(nil)
+	if next != nil {
+		err = i.introduce(ctx, next, c.candidate.status)
+	} else {
+		next, err = i.start(ctx, *c.candidate.exe, i.sup.settings(i.id))
 	}
-	i.log.Warn("the new version could not be started; the old one is started again", "error", err)
-	i.set(Starting, codes.Restarting, "", nil)
-	i.reopen()
-	return nil, err
+	if err != nil {
+		i.log.Warn("the new version could not be started; the old one is started again", "error", err)
+		i.set(Starting, codes.Restarting, "", nil)
+		i.reopen()
+		return nil, err
+	}
+	return i.switched(next, c.candidate.exe, began), i.pin(ctx, c.candidate.exe)
 }
 
 // hold tells everybody that a start is coming, so that calls wait for it rather than fail.
@@ -83,11 +100,11 @@ func (i *Instance) switched(next *generation, exe *executable, began time.Time) 
 	return next
 }
 
-func (i *Instance) pin(ctx context.Context, source, sum string) error {
+func (i *Instance) pin(ctx context.Context, exe *executable) error {
 	if i.sup.opt.Pins == nil {
 		return nil
 	}
-	return i.sup.opt.Pins.SetPin(ctx, filepath.Base(source), sum)
+	return i.sup.opt.Pins.SetPin(ctx, filepath.Base(exe.source), exe.sum)
 }
 
 // quiesce closes the door and waits until nothing runs any more in g. beside is the new process, which must live.
@@ -104,7 +121,12 @@ func (i *Instance) quiesce(ctx context.Context, g, beside *generation) error {
 	for {
 		left, err := i.Drain(ctx, false)
 		if err != nil {
-			return err
+			select {
+			case <-g.gone():
+				return nil
+			default:
+				return err
+			}
 		}
 		if len(left.RunIds) == 0 && left.OtherWork == 0 {
 			return nil
@@ -115,10 +137,15 @@ func (i *Instance) quiesce(ctx context.Context, g, beside *generation) error {
 			return codes.New(codes.SessionBusy).Because(errBusy)
 		case <-ctx.Done():
 			return codes.New(codes.SessionBusy).Because(errBusy)
+		case <-i.sup.ended():
+			return codes.New(codes.Restarting)
 		case <-gone:
 			return codes.New(codes.PluginStartFailed).Because(errors.New("the new version ended"))
 		case <-g.gone():
-			return codes.New(codes.PluginCrashed)
+			return nil // nothing is left to wait for
+		case c := <-i.commands:
+			i.next = c // somebody wants something else; that comes first
+			return codes.New(codes.SessionBusy).Because(errBusy)
 		}
 	}
 }
