@@ -16,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/openphone-host/openphone/host/obs"
 	"github.com/openphone-host/openphone/host/store"
 	"github.com/openphone-host/openphone/protocol/clawket"
 	"github.com/openphone-host/openphone/protocol/codes"
@@ -132,7 +133,7 @@ func (s *Service) Create(ctx context.Context, r Request) (*Pairing, error) {
 	s.mu.Lock()
 	s.made[id] = time.Now()
 	s.mu.Unlock()
-	s.opt.Log.Info("pairing created", "phone", id)
+	s.opt.Log.Info("pairing created", obs.KeyPhone, obs.ID(id))
 	return out, nil
 }
 
@@ -225,7 +226,7 @@ func (s *Service) Revoke(ctx context.Context, idOrLabel string) (store.Phone, er
 	if s.opt.Disconnect != nil {
 		closed = s.opt.Disconnect(p.ID)
 	}
-	s.opt.Log.Info("pairing revoked", "phone", p.ID, "sockets", closed)
+	s.opt.Log.Info("pairing revoked", obs.KeyPhone, obs.ID(p.ID), obs.KeyCount, closed)
 	return p, nil
 }
 
@@ -238,7 +239,7 @@ func (s *Service) Authenticate(ctx context.Context, _ /* backend */, token strin
 	hash := hashToken(token)
 	p, found, err := s.opt.Store.PhoneByToken(ctx, hash)
 	if err != nil {
-		s.opt.Log.Warn("pairings cannot be read", "error", err)
+		s.opt.Log.Warn("pairings cannot be read", obs.KeyError, err)
 		return "", "", false
 	}
 	if !found || subtle.ConstantTimeCompare([]byte(p.TokenHash), []byte(hash)) != 1 || !p.RevokedAt.IsZero() || s.void(p) {
@@ -246,7 +247,7 @@ func (s *Service) Authenticate(ctx context.Context, _ /* backend */, token strin
 	}
 	used, err := s.opt.Store.UsePhone(ctx, p.ID, s.opt.Now())
 	if err != nil {
-		s.opt.Log.Warn("use of a pairing cannot be noted", "error", err)
+		s.opt.Log.Warn("use of a pairing cannot be noted", obs.KeyError, err)
 		// A phone that was known before may read on while the disk is full; a first use must be on record.
 		return p.ID, p.Label, !p.FirstUsed.IsZero()
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/openphone-host/openphone/host/phone/wire"
 	"github.com/openphone-host/openphone/protocol/clawket"
@@ -38,7 +39,8 @@ type Options struct {
 	Auth     Authenticator
 	// Admission is shared with other ways into the host; nil means one of its own.
 	Admission *Admission
-	Log       *slog.Logger // nil discards
+	Log       *slog.Logger          // nil discards
+	Metrics   prometheus.Registerer // nil registers nothing
 	// MaxFrame and MaxQueued are bytes, for tests; 0 means the limits of the wire.
 	MaxFrame, MaxQueued int
 }
@@ -47,6 +49,7 @@ type Options struct {
 type Listener struct {
 	opt       Options
 	log       *slog.Logger
+	metrics   *metrics
 	admission *Admission
 	ln        net.Listener
 	dialects  map[string]backend // by request target; fixed before Run
@@ -72,6 +75,7 @@ func New(o Options) (*Listener, error) {
 		o.Admission = &Admission{}
 	}
 	l := &Listener{opt: o, log: o.Log, admission: o.Admission, ln: o.Listener, dialects: map[string]backend{}, sockets: map[*peer]struct{}{}}
+	l.metrics = newMetrics(o.Metrics, l)
 	if l.ln == nil {
 		ln, err := net.Listen("tcp", o.Listen)
 		if err != nil {
@@ -175,14 +179,17 @@ func (l *Listener) serve(live, requests context.Context, w http.ResponseWriter, 
 	}
 	b, ok := l.dialects[r.RequestURI]
 	if !ok {
+		l.metrics.refuse(refusedTarget)
 		destroy(w)
 		return
 	}
 	if !originAllowed(r) {
+		l.metrics.refuse(refusedOrigin)
 		refuse(w, http.StatusForbidden)
 		return
 	}
 	if !l.takeSlot() {
+		l.metrics.refuse(refusedFull)
 		refuse(w, http.StatusTooManyRequests)
 		return
 	}

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/openphone-host/openphone/host/obs"
 	"github.com/openphone-host/openphone/host/phone/wire"
 	"github.com/openphone-host/openphone/protocol/clawket"
 	"github.com/openphone-host/openphone/protocol/codes"
@@ -47,6 +48,7 @@ func (p *peer) run(live, requests context.Context, free func()) {
 		defer p.mu.Unlock()
 		if !p.known {
 			p.socket.Close(clawket.ClosePolicy, clawket.ReasonAuthRequired)
+			p.listener.metrics.refuse(refusedLate)
 		}
 	})
 	p.read(requests)
@@ -70,9 +72,11 @@ func (p *peer) read(requests context.Context) {
 		q, err := clawket.ParseRequest(frame)
 		switch {
 		case errors.Is(err, clawket.ErrUnreadable):
+			p.listener.metrics.ended(p.backend.name, endedUnusable)
 			p.fail("", codes.New(codes.FrameInvalid))
 		case !p.known:
 			if err != nil || !p.authenticate(requests, q) {
+				p.listener.metrics.refuse(refusedToken)
 				p.socket.Close(clawket.ClosePolicy, clawket.ReasonUnauthorized)
 				return
 			}
@@ -121,6 +125,7 @@ func (p *peer) dispatch(ctx context.Context, q clawket.Request) bool {
 	p.mu.Lock()
 	if p.waiting >= clawket.MaxRequests {
 		p.mu.Unlock()
+		p.listener.metrics.ended(p.backend.name, endedTooMany)
 		p.socket.Close(clawket.ClosePolicy, clawket.ReasonTooMany)
 		return false
 	}
@@ -129,6 +134,7 @@ func (p *peer) dispatch(ctx context.Context, q clawket.Request) bool {
 	leave, ok := p.listener.admission.Enter()
 	if !ok {
 		p.answered()
+		p.listener.metrics.ended(p.backend.name, endedClosed)
 		p.fail(q.ID, codes.New(codes.Restarting))
 		return true
 	}
@@ -137,9 +143,11 @@ func (p *peer) dispatch(ctx context.Context, q clawket.Request) bool {
 		payload, err := p.serve(ctx, q)
 		p.answered() // before the answer goes out: whoever has it may ask again
 		if err != nil {
+			p.listener.metrics.ended(p.backend.name, endedFailed)
 			p.fail(q.ID, err)
 			return
 		}
+		p.listener.metrics.ended(p.backend.name, endedOK)
 		p.respond(clawket.Response{Type: clawket.TypeResponse, ID: q.ID, OK: true, Payload: payload})
 	})
 	return true
@@ -155,7 +163,7 @@ func (p *peer) answered() {
 func (p *peer) serve(ctx context.Context, q clawket.Request) (payload any, err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			p.listener.log.Error("request panicked", "backend", p.backend.name, "stack", string(debug.Stack()))
+			p.listener.log.Error("request panicked", obs.KeyRuntime, p.backend.name, obs.KeyMethod, q.Method, "stack", string(debug.Stack()))
 			err = codes.New(codes.Internal).Because(fmt.Errorf("panic: %T", r))
 		}
 	}()
@@ -167,7 +175,7 @@ func (p *peer) fail(id string, err error) {
 	if codes.Of(err) == codes.Internal {
 		level = slog.LevelWarn
 	}
-	p.listener.log.Log(context.Background(), level, "request failed", "backend", p.backend.name, "code", codes.Of(err), "error", logged(err))
+	p.listener.log.Log(context.Background(), level, "request failed", obs.KeyRuntime, p.backend.name, obs.KeyCode, codes.Of(err), obs.KeyError, logged(err))
 	f := p.backend.dialect.Failure(err)
 	p.respond(clawket.Response{Type: clawket.TypeResponse, ID: id, Error: &f})
 }

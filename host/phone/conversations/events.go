@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/openphone-host/openphone/host/obs"
 	"github.com/openphone-host/openphone/host/phone"
 	"github.com/openphone-host/openphone/host/sessions"
 	"github.com/openphone-host/openphone/protocol/clawket"
@@ -18,13 +19,18 @@ func (d *Dialect) deliver(u sessions.Update) {
 		d.deliverActivity(u)
 		return
 	}
-	for _, e := range d.events(&u) {
+	list := d.events(&u)
+	to := d.joined()
+	if len(to) == 0 {
+		return
+	}
+	for _, e := range list {
 		frame, err := d.frame(e.update)
 		if err != nil {
-			d.log.Error("event cannot be written", "backend", d.backend, "error", err)
+			d.log.Error("event cannot be written", obs.KeyRuntime, d.backend, obs.KeyError, err)
 			continue
 		}
-		for _, p := range d.joined() {
+		for _, p := range to {
 			p.Event(frame, e.key)
 		}
 	}

@@ -401,7 +401,7 @@ func TestArtifacts(t *testing.T) {
 
 func TestSkills(t *testing.T) {
 	w := begin(t, "codex")
-	w.f.rows = []sessions.Row{{Key: "s", Project: &sessions.Project{Path: "/work/openphone"}}}
+	w.f.rows = []sessions.Row{{Key: "s", Project: &sessions.Project{Path: "/projects/openphone"}}}
 	w.f.skills = []runtime.Skill{{SkillID: "id", Name: "fix", Description: "d", Invocation: "$fix "}}
 	same(t, w.ask("skills.list", `{"sessionKey":"s"}`), `{"workspaceDir":"openphone","managedSkillsDir":"","skills":[{"name":"fix","description":"d",
 		"invocation":"$fix ","source":"codex","bundled":false,"filePath":"","baseDir":"","skillKey":"id","always":false,"disabled":false,
