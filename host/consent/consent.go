@@ -267,6 +267,7 @@ func (b *Book) Attention(sessionKey string) runtime.AttentionKind {
 // Errors: interaction_not_pending, interaction_answered, answer_unknown while it is not known what became of an answer,
 // and those of the store, after which another try is allowed.
 func (b *Book) Claim(ctx context.Context, id, by string) (Ticket, error) {
+	now := b.clock.Mono()
 	b.mu.Lock()
 	e := b.open[id]
 	var refused string
@@ -278,7 +279,7 @@ func (b *Book) Claim(ctx context.Context, id, by string) (Ticket, error) {
 		refused = codes.InteractionAnswered
 	case e.stage == uncertain:
 		refused = codes.AnswerUnknown
-	case e.stage != pending, e.deadline != 0 && b.clock.Mono() >= e.deadline:
+	case e.stage != pending, e.deadline != 0 && now >= e.deadline:
 		refused = codes.InteractionNotPending
 	}
 	if refused != "" {

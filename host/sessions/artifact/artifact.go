@@ -20,6 +20,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/openphone-host/openphone/protocol/codes"
@@ -94,7 +95,7 @@ type Shelf struct {
 	home   string
 	reread func(ctx context.Context, session, cursor string) error
 
-	rereading sync.Mutex // held during Reread; only ever tried
+	rereading atomic.Bool // one Reread at a time
 
 	mu      sync.Mutex // guards the rest
 	handles map[string]*handle
@@ -347,11 +348,11 @@ func (s *Shelf) Open(ctx context.Context, session, id string) (Info, error) {
 		if p == nil || s.reread == nil {
 			return Info{}, codes.New(codes.ArtifactUnknown)
 		}
-		if !s.rereading.TryLock() {
+		if !s.rereading.CompareAndSwap(false, true) {
 			return Info{}, codes.New(codes.ArtifactBusy)
 		}
 		err := s.reread(ctx, session, p.cursor)
-		s.rereading.Unlock()
+		s.rereading.Store(false)
 		if err != nil {
 			return Info{}, codes.New(codes.ArtifactUnknown).Because(err)
 		}

@@ -205,12 +205,13 @@ func (c *Catalog) read(ctx context.Context, f *flight) {
 	if err == nil {
 		s, err = build(rows)
 	}
+	overtaken := f.generation != c.opts.Generation()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.flight == f {
 		c.flight = nil // who comes now wants a newer one
 	}
-	if err == nil && f.generation == c.opts.Generation() {
+	if err == nil && !overtaken { // overtaken from here on is harmless: its callers see that too
 		s = c.keep(s)
 	}
 	f.result, f.err = s, err
