@@ -3,6 +3,8 @@ package sessions
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	goruntime "runtime"
 	"strings"
 	"sync"
@@ -353,6 +355,18 @@ func TestKillPoints(t *testing.T) {
 				t.Errorf("dispatched %d times and ended as %v (%s)", m.given["once"], runtime.EndReason(rec.EndReason), rec.EndCode)
 			}
 		})
+	}
+}
+
+func TestKillPointsAreDocumented(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "faults.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, p := range KillPoints {
+		if row := fmt.Sprintf("| %d | `%s` | %s | %s |", i+1, p.Name, p.When, p.Then); !strings.Contains(string(text), row) {
+			t.Errorf("docs/faults.md has no row %s", row)
+		}
 	}
 }
 

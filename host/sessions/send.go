@@ -41,7 +41,6 @@ func (c *Conversations) Send(ctx context.Context, in SendInput) (string, error) 
 	if !held {
 		conv.unlock()
 	}
-	c.flush()
 	return id, err
 }
 
@@ -65,6 +64,7 @@ func (c *Conversations) sendLocked(ctx context.Context, conv *conversation, in S
 		c.abandon(runID)
 		return "", false, err
 	}
+	c.flush()
 	c.opts.Fault(KillAnnounced)
 	if called { // off while its receipt was written: it is on record, and was never dispatched
 		c.abandon(runID)
