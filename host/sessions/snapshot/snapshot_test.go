@@ -3,17 +3,12 @@ package snapshot
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"pgregory.net/rapid"
 
 	"github.com/openphone-host/openphone/internal/rules"
 	"github.com/openphone-host/openphone/protocol/codes"
@@ -96,7 +91,8 @@ func sizedRows(n, size int) []Row {
 	return rows
 }
 
-func base(a answer) Request        { return Request{Base: &Base{a.Epoch, a.Revision}} }
+func base(a answer) Request { return Request{Base: &Base{a.Epoch, a.Revision}} }
+
 func at(a answer, off int) Request { return Request{Page: &Page{a.Epoch, a.Revision, off}} }
 
 func TestPageVectors(t *testing.T) {
@@ -328,233 +324,5 @@ func TestParseRequest(t *testing.T) {
 		if codes.Of(err) != codes.ParamsInvalid {
 			t.Errorf("%s: %v, want params_invalid", in, err)
 		}
-	}
-}
-
-func TestCallersShareARead(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		c := newCatalog(t, title("a", "A"))
-		c.before = func(ctx context.Context, _ int32) { wait(ctx, time.Second) }
-		answers := make(chan answer, 8)
-		first, leave := context.WithCancel(t.Context())
-		left := make(chan error, 1)
-		go func() { _, err := c.Sync(first, Request{}); left <- err }()
-		for range cap(answers) {
-			go func() {
-				text, err := c.Sync(t.Context(), Request{})
-				if err != nil {
-					t.Error(err)
-				}
-				answers <- parse(t, text)
-			}()
-		}
-		synctest.Wait()
-		leave() // who began it goes; the others still get it
-		if err := <-left; !errors.Is(err, context.Canceled) {
-			t.Errorf("who left: %v", err)
-		}
-		one := <-answers
-		for range cap(answers) - 1 {
-			if a := <-answers; a.Revision != one.Revision {
-				t.Error("different revisions")
-			}
-		}
-		if n := c.reads.Load(); n != 1 {
-			t.Errorf("%d reads, want 1", n)
-		}
-		if _, err := c.Sync(t.Context(), Request{}); err != nil || c.reads.Load() != 2 {
-			t.Errorf("a later caller: %v, %d reads", err, c.reads.Load())
-		}
-	})
-}
-
-func TestReadEndsWithItsLastCaller(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		c := newCatalog(t, title("a", "A"))
-		var ended atomic.Bool
-		c.before = func(ctx context.Context, _ int32) { <-ctx.Done(); ended.Store(true) }
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		if _, err := c.Sync(ctx, Request{}); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("err = %v", err)
-		}
-		synctest.Wait()
-		if !ended.Load() {
-			t.Error("nobody waits any more, but it still reads")
-		}
-	})
-}
-
-func TestChangeOvertakesTheRead(t *testing.T) {
-	t.Parallel()
-	rules.Covers(t, "SYNC-04")
-	synctest.Test(t, func(t *testing.T) {
-		c := newCatalog(t, title("a", "old"))
-		c.before = func(ctx context.Context, read int32) {
-			if read == 1 {
-				c.rows = []Row{title("a", "new")}
-				c.generation.Add(1) // acknowledged while the old rows are already read
-			}
-			wait(ctx, time.Second)
-		}
-		late := make(chan answer, 1)
-		go func() {
-			time.Sleep(500 * time.Millisecond) // after the change, during the old read: must not join it
-			text, err := c.Sync(t.Context(), Request{})
-			if err != nil {
-				t.Error(err)
-			}
-			late <- parse(t, text)
-		}()
-		a, _ := c.sync(t, Request{})
-		if !strings.Contains(string(a.Sessions[0]), "new") || c.reads.Load() != 2 {
-			t.Errorf("got %s after %d reads", a.Sessions[0], c.reads.Load())
-		}
-		if b := <-late; b.Revision != a.Revision || c.reads.Load() != 2 {
-			t.Errorf("the late caller got another state, %d reads", c.reads.Load())
-		}
-	})
-}
-
-func TestEndlessChangesEndTheCall(t *testing.T) {
-	t.Parallel()
-	rules.Covers(t, "SYNC-04")
-	c := newCatalog(t, title("a", "A"))
-	before, _ := c.sync(t, Request{})
-	c.before = func(context.Context, int32) { c.generation.Add(1) }
-	c.rows = nil
-	_, err := c.Sync(t.Context(), Request{})
-	wantCode(t, err, codes.CatalogChanged)
-	if n := c.reads.Load(); n != 3 {
-		t.Errorf("%d reads, want 1 and 2", n)
-	}
-	c.before, c.rows = nil, []Row{title("a", "A")}
-	if a, _ := c.sync(t, base(before)); a.Kind != "unchanged" {
-		t.Errorf("afterwards: %s", a.Kind)
-	}
-}
-
-func TestClose(t *testing.T) {
-	t.Parallel()
-	c := newCatalog(t, title("a", "A"))
-	c.Close()
-	_, err := c.Sync(t.Context(), Request{})
-	wantCode(t, err, codes.Restarting)
-}
-
-// A phone that follows the protocol always ends with the rows the host has, whatever changes in between.
-func TestReplicaFollows(t *testing.T) {
-	t.Parallel()
-	rules.Covers(t, "SYNC-02")
-	rapid.Check(t, func(rt *rapid.T) {
-		c := newCatalog(t)
-		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 0))
-		for range 3 {
-			r := randomRow(rng)
-			c.rows = append(remove(c.rows, r.Key), r)
-		}
-		var p phone
-		for range rapid.IntRange(1, 8).Draw(rt, "steps") {
-			for range rng.IntN(3) {
-				if len(c.rows) > 0 {
-					i := rng.IntN(len(c.rows))
-					c.rows = append(append([]Row(nil), c.rows[:i]...), c.rows[i+1:]...)
-				}
-			}
-			for range rng.IntN(4) {
-				r := randomRow(rng)
-				c.rows = append([]Row{r}, remove(c.rows, r.Key)...)
-			}
-			if err := p.sync(t, c, rng.IntN(2) == 0); err != nil {
-				rt.Fatal(err)
-			}
-			if len(p.rows) != len(c.rows) {
-				rt.Fatalf("%d rows, want %d", len(p.rows), len(c.rows))
-			}
-			for i, r := range c.rows {
-				if p.rows[i].Key != r.Key || len(p.rows[i].JSON) != len(r.JSON) {
-					rt.Fatalf("row %d differs", i)
-				}
-			}
-		}
-	})
-}
-
-func randomRow(rng *rand.Rand) Row {
-	return sized(fmt.Sprint("key", rng.IntN(30)), 60+rng.IntN(9000))
-}
-
-func remove(rows []Row, key string) []Row {
-	var out []Row
-	for _, r := range rows {
-		if r.Key != key {
-			out = append(out, r)
-		}
-	}
-	return out
-}
-
-// phone is a reader with a baseline.
-type phone struct {
-	epoch, revision string
-	rows            []Row
-}
-
-func (p *phone) sync(t testing.TB, c *catalog, index bool) error {
-	r := Request{PageIndex: index}
-	if p.epoch != "" {
-		r.Base = &Base{p.epoch, p.revision}
-	}
-	a, _ := c.sync(t, r)
-	switch a.Kind {
-	case "unchanged":
-		return nil
-	case "delta":
-		have := map[string]Row{}
-		for _, r := range p.rows {
-			have[r.Key] = r
-		}
-		for _, k := range a.RemovedKeys {
-			delete(have, k)
-		}
-		for _, u := range a.Upserts {
-			have[keyOf(u)] = Row{keyOf(u), u}
-		}
-		p.rows = nil
-		for _, k := range a.Order {
-			p.rows = append(p.rows, have[k])
-		}
-	case "full":
-		rows := a.Sessions
-		for next := a.NextOffset; next != nil; {
-			b, _ := c.sync(t, at(a, *next))
-			if b.Kind != "full" || b.Offset != len(rows) || len(b.Sessions) == 0 {
-				return fmt.Errorf("continuation %+v", b.Kind)
-			}
-			rows, next = append(rows, b.Sessions...), b.NextOffset
-		}
-		p.rows = nil
-		for _, s := range rows {
-			p.rows = append(p.rows, Row{keyOf(s), s})
-		}
-	default:
-		return errors.New(a.Kind)
-	}
-	p.epoch, p.revision = a.Epoch, a.Revision
-	return nil
-}
-
-func keyOf(row []byte) string {
-	var r struct{ Key string }
-	_ = json.Unmarshal(row, &r)
-	return r.Key
-}
-
-func wait(ctx context.Context, d time.Duration) {
-	select {
-	case <-time.After(d):
-	case <-ctx.Done():
 	}
 }
