@@ -265,6 +265,7 @@ var badInputCases = []testCase{
 			}
 			err := m.call(t.io(), p, ref)
 			switch {
+			case m.want != nil && t.mute() && hasDetail(err): // it may refuse the prompt before it looks closer
 			case m.want != nil:
 				t.wantCode(m.name, err, m.want...)
 			case err == nil:
@@ -274,8 +275,10 @@ var badInputCases = []testCase{
 			}
 			t.alive(p)
 		}
-		x := t.send(p, ref, t.o.Prompts.Text)
-		x.end()
+		if !t.mute() {
+			x := t.send(p, ref, t.o.Prompts.Text)
+			x.end()
+		}
 	}},
 	{group: "bad input", name: "unknown enum values are careful", run: func(t *T) {
 		p := t.start()

@@ -58,6 +58,7 @@ var outside = []moment{
 
 // crash sends a prompt, kills the plugin at a moment, starts it again and judges what it says.
 func (t *T) crash(at moment) {
+	t.talks()
 	dir := t.dataDir()
 	p := t.startIn(dir)
 	ref := t.session(p)
@@ -195,6 +196,7 @@ func (t *T) reconcile(p *process, ref *runtimev1.SessionRef, run string, outcome
 
 // killPoint lets the plugin kill itself at one of the SDK's points, which lie where nobody outside can aim.
 func (t *T) killPoint(point string) {
+	t.talks()
 	t.killFile = filepath.Join(t.root, id("kill"))
 	defer func() { t.killFile = "" }()
 	dir := t.dataDir()

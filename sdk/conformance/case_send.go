@@ -72,6 +72,7 @@ var sendCases = []testCase{
 	}},
 	{group: "send", name: "prepared twice is prepared once", run: func(t *T) {
 		p := t.start()
+		t.talks()
 		ref, run := t.session(p), runID()
 		q := &runtimev1.PrepareRunRequest{Session: ref, RunId: run, Input: prompt(t.o.Prompts.Text)}
 		a, err := p.Conversations.PrepareRun(t.settings(), q)

@@ -124,6 +124,7 @@ type kit struct {
 	killFile              string // names the kill point, for plugins that know kill points
 	description           *runtime.Description
 	raw                   *runtimev1.Description
+	silent                bool // the plugin carries channels and never replies
 	count                 int
 }
 
@@ -136,6 +137,9 @@ func Run(ctx context.Context, o Options, report func(Result)) (Summary, error) {
 	defer cleanup()
 	if err := k.describe(ctx); err != nil {
 		return Summary{}, fmt.Errorf("the plugin cannot be started and described: %w", err)
+	}
+	if err := k.listen(ctx); err != nil {
+		return Summary{}, fmt.Errorf("the plugin cannot be configured: %w", err)
 	}
 	sum := Summary{Runtime: k.description.RuntimeID, Version: k.description.PluginVersion}
 	for _, c := range cases() {
@@ -219,6 +223,28 @@ func (k *kit) describe(ctx context.Context) error {
 	return nil
 }
 
+// listen finds out whether the plugin replies at all.
+func (k *kit) listen(ctx context.Context) error {
+	if !k.has(runtime.CapabilityChannels) || len(k.description.Capabilities) > 1 {
+		return nil
+	}
+	p, err := k.launch(ctx, k.dataDir(), nil)
+	if err != nil {
+		return err
+	}
+	defer p.Kill()
+	k.silent = true
+	if err := p.ready(ctx, k); err != nil {
+		return err
+	}
+	h, err := p.Runtime.Health(ctx, &runtimev1.HealthRequest{})
+	if err != nil {
+		return err
+	}
+	k.silent = h.GetStatus().GetCondition() == runtimev1.Condition_CONDITION_DEGRADED
+	return nil
+}
+
 // dataDir makes a new, empty data directory.
 func (k *kit) dataDir() string {
 	k.count++
@@ -226,6 +252,10 @@ func (k *kit) dataDir() string {
 	_ = os.Mkdir(d, 0o700)
 	return d
 }
+
+// mute says that the plugin carries channels alone: it reports itself degraded and advertises nothing a conversation could
+// have. Cases that need a reply are skipped for it.
+func (k *kit) mute() bool { return k.silent }
 
 func (k *kit) has(c runtime.Capability) bool { return runtime.Has(k.description.Capabilities, c) }
 

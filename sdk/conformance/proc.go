@@ -136,7 +136,7 @@ func (p *process) ready(ctx context.Context, k *kit) error {
 	if err := p.configure(ctx, k); err != nil {
 		return err
 	}
-	return p.untilServing(ctx)
+	return p.untilServing(ctx, k)
 }
 
 func (p *process) configure(ctx context.Context, k *kit) error {
@@ -154,7 +154,7 @@ func (p *process) configure(ctx context.Context, k *kit) error {
 }
 
 // untilServing waits until the runtime behind the plugin is up, within the time a phone would wait.
-func (p *process) untilServing(ctx context.Context) error {
+func (p *process) untilServing(ctx context.Context, k *kit) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	for {
@@ -165,6 +165,11 @@ func (p *process) untilServing(ctx context.Context) error {
 		switch h.GetStatus().GetCondition() {
 		case runtimev1.Condition_CONDITION_READY:
 			return nil
+		case runtimev1.Condition_CONDITION_DEGRADED:
+			if k.mute() {
+				return nil
+			}
+			return fmt.Errorf("the runtime is degraded: %s", h.GetStatus().GetReason())
 		case runtimev1.Condition_CONDITION_STARTING:
 		default:
 			return fmt.Errorf("the runtime is %v: %s", h.GetStatus().GetCondition(), h.GetStatus().GetReason())

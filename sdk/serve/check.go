@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"encoding/json"
 	"time"
 
 	runtimev1 "github.com/openphone-host/openphone/proto/openphone/runtime/v1"
@@ -50,6 +51,9 @@ func check(req any) error {
 	case *runtimev1.ConfigureRequest:
 		if q.GetInstanceId() == "" {
 			return codes.New(codes.ConfigInvalid, "where", "instance_id")
+		}
+		if d := q.GetConfig().GetData(); len(d) > 0 && !json.Valid(d) {
+			return codes.New(codes.ConfigInvalid, "where", "config")
 		}
 	case *runtimev1.ListSessionsRequest:
 		if len(q.GetBound()) > maxBoundSessions {
