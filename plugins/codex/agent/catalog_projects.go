@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/openphone-host/openphone/protocol/codes"
 	"github.com/openphone-host/openphone/sdk/runtime"
 )
 
@@ -21,8 +20,8 @@ const (
 // ListProjects lists the directories saved in the desktop program, in its order, then those of the threads, newest
 // first. The desktop's file is only read; without one, or with one that cannot be read, the threads are the list.
 func (l *library) ListProjects(ctx context.Context) ([]runtime.Project, error) {
-	if l.project() != "" {
-		return nil, codes.New(codes.ProjectsUnsupported)
+	if only := l.project(); only != "" {
+		return []runtime.Project{{Path: only}}, nil
 	}
 	client, err := l.client(ctx)
 	if err != nil {

@@ -282,8 +282,8 @@ func TestOneProject(t *testing.T) {
 	if seen.count("thread/list", `"cwd":"`+dir) != 1 {
 		t.Error("the list was not asked for the project alone")
 	}
-	if _, err := l.ListProjects(t.Context()); codes.Of(err) != codes.ProjectsUnsupported {
-		t.Errorf("projects: %v", err)
+	if rows, err := l.ListProjects(t.Context()); err != nil || len(rows) != 1 || rows[0].Path != dir {
+		t.Errorf("projects: %v, %v", rows, err)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/openphone-host/openphone/sdk/runtime"
+	"github.com/openphone-host/openphone/sdk/serve"
 )
 
 // Version of this plugin.
@@ -49,17 +50,17 @@ var imageTypes = []string{"image/png", "image/jpeg", "image/webp", "image/gif"}
 // environment is all of the host's environment that reaches the plugin and Codex.
 var environment = []string{
 	"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_*", "TZ", "TERM", "TMPDIR", "XDG_*", "SSH_AUTH_SOCK",
-	"CODEX_*", "OPENAI_*", "RUST_LOG",
+	"CODEX_*", "OPENAI_*", "RUST_LOG", serve.EnvKillFile,
 	"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy",
 	"SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE",
 	"SYSTEMROOT", "SYSTEMDRIVE", "WINDIR", "COMSPEC", "PATHEXT", "USERPROFILE", "HOMEDRIVE", "HOMEPATH", "APPDATA",
 	"LOCALAPPDATA", "PROGRAMDATA", "PROGRAMFILES", "TEMP", "TMP", "USERNAME",
 }
 
-// keepEnv reports that a NAME=value pair is one of environment.
+// keepEnv reports that a NAME=value pair is one of environment and not for the plugin alone.
 func keepEnv(kv string) bool {
 	name, _, _ := strings.Cut(kv, "=")
-	return slices.ContainsFunc(environment, func(e string) bool {
+	return name != serve.EnvKillFile && slices.ContainsFunc(environment, func(e string) bool {
 		if p, ok := strings.CutSuffix(e, "*"); ok {
 			return strings.HasPrefix(name, p)
 		}

@@ -82,6 +82,18 @@ func (a *Agent) CreateSession(ctx context.Context, q *runtime.CreateSessionReque
 	}}, nil
 }
 
+// ReadHistory implements runtime.Runtime. A thread that has had no prompt has no record to read, also after it is gone.
+func (a *Agent) ReadHistory(ctx context.Context, q *runtime.ReadHistoryRequest) (*runtime.ReadHistoryResponse, error) {
+	rec, err := a.load(ctx, q.Session)
+	if err != nil {
+		return nil, err
+	}
+	if rec.Created && rec.empty() {
+		return &runtime.ReadHistoryResponse{AsOfSeq: a.seq()}, nil
+	}
+	return a.library.ReadHistory(ctx, q)
+}
+
 // UpdateSession implements runtime.Updater. A thread that has had no prompt is neither named nor archived in Codex,
 // which would make a record of it; its title waits here for its first turn.
 func (a *Agent) UpdateSession(ctx context.Context, q *runtime.UpdateSessionRequest) (*runtime.UpdateSessionResponse, error) {

@@ -268,6 +268,7 @@ func TestClassify(t *testing.T) {
 		{-32600, "thread not loaded: 01a2", "", RefusalNotLoaded},
 		{-32600, "session 01a2 is archived. Run `codex unarchive 01a2` to unarchive it first.", "", RefusalArchived},
 		{-32601, "list_turns is not supported yet", "", RefusalEmptyHistory},
+		{-32600, "thread 01a2 is not materialized yet; thread/turns/list is unavailable before first user message", "", RefusalEmptyHistory},
 		{-32601, "method not found", "", RefusalOther},
 		{-32600, "no active turn to steer", "", RefusalNoActiveTurn},
 		{-32600, "expected active turn id `a` but found `b`", "", RefusalOtherTurn},

@@ -68,7 +68,8 @@ func Classify(err error) Refusal {
 	}
 	m := e.Message
 	switch {
-	case e.Code == rpcUnsupported && strings.HasSuffix(m, "is not supported yet"):
+	case e.Code == rpcUnsupported && strings.HasSuffix(m, "is not supported yet"),
+		strings.HasPrefix(m, "thread ") && strings.Contains(m, " is not materialized yet;"):
 		return RefusalEmptyHistory
 	case strings.HasPrefix(m, "thread ") && strings.HasSuffix(m, "already has an active writer"):
 		return RefusalActiveWriter
