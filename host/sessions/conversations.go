@@ -239,6 +239,8 @@ func (c *Conversations) find(key string) (*conversation, error) {
 // lock takes the right to change a conversation, waiting for who has it. The holder of the lock calls unlock, perhaps
 // from another goroutine.
 func (c *Conversations) lock(ctx context.Context, conv *conversation) error {
+	ctx, cancel := context.WithTimeout(ctx, lockTime)
+	defer cancel()
 	select {
 	case conv.write <- struct{}{}:
 	case <-ctx.Done():

@@ -39,8 +39,9 @@ func (c *Conversations) apply(generation uint64, ev *runtime.Event) bool {
 		return true
 	case ev.InteractionOpened != nil:
 		conv := c.of(ev)
+		over := c.ended.has(ev.RunID)
 		c.mu.Unlock()
-		if conv != nil {
+		if conv != nil && !over {
 			c.openInteraction(conv, ev.RunID, ev.InteractionOpened)
 		}
 		c.advance(ev.Seq)

@@ -184,15 +184,3 @@ func TestSubscribers(t *testing.T) {
 		t.Errorf("late: %t, (-want +got):\n%s", after, diff)
 	}
 }
-
-func BenchmarkDelta(b *testing.B) {
-	r := newRig(b)
-	id := r.send(r.create(), "x", "k")
-	batch := []runtime.Event{text(id, "a", "0123456789 ")}
-	for b.Loop() {
-		r.emit(batch...)
-		if r.seq%10_000 == 0 {
-			r.clear()
-		}
-	}
-}

@@ -376,6 +376,18 @@ func TestWhatCannotBeShown(t *testing.T) {
 	}
 }
 
+func TestAskedAfterTheEnd(t *testing.T) {
+	r := newRig(t)
+	key := r.create()
+	id := r.send(key, "x", "k")
+	late := approval(id, "a", runtime.RiskHigh)
+	late.SessionID = key
+	r.emit(ended(id), late)
+	if l, _ := r.Approvals(t.Context(), key); len(l) != 0 {
+		t.Errorf("open: %+v", l)
+	}
+}
+
 func TestCancelAQuestion(t *testing.T) {
 	rules.Covers(t, "CX-15")
 	r := newRig(t)

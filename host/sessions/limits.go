@@ -30,6 +30,8 @@ const (
 
 	// prepareTime leaves a phone, which waits 20 s, time for the receipt and the answer.
 	prepareTime = 18 * time.Second
+	// lockTime is how long a change waits for another one of the same conversation.
+	lockTime = 15 * time.Second
 	// healthTime is what a phone's probe of 5 s leaves.
 	healthTime = 4 * time.Second
 	// healthAge is the oldest evidence a handshake accepts.
