@@ -143,7 +143,7 @@ func (s *settings) instanceSecret(id string) string {
 func (h *Host) plugin(id string) runtimes.Settings {
 	c := h.settings.file.Current().Runtime(id)
 	set := runtimes.Settings{
-		Enabled: id != demoID || h.demo.Load(), InstanceSecret: h.settings.instanceSecret(id), ProjectPath: c.Project,
+		Enabled: id != demoID || h.demo.Load(), InstanceSecret: obs.Redacted(h.settings.instanceSecret(id)), ProjectPath: c.Project,
 		Environment: c.Environment, LogLevel: c.LogLevel,
 	}
 	if own := h.settings.enabled(id); own != nil {

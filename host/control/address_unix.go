@@ -16,9 +16,9 @@ import (
 // longestSocket is how long the path of a unix socket may be on every system, with some room.
 const longestSocket = 90
 
-// Address is where the host with this data directory offers its socket: inside it, or in a private directory of the user
+// address is where the host with this data directory offers its socket: inside it, or in a private directory of the user
 // when the path is too long for a socket.
-func Address(dir string) string {
+func address(dir string) string {
 	path := filepath.Join(dir, "control.sock")
 	if len(path) <= longestSocket {
 		return path
@@ -29,7 +29,7 @@ func Address(dir string) string {
 
 // listen opens the socket. The caller holds the lock of the data directory, so a socket that is still there is stale.
 func listen(dir string) (net.Listener, string, error) {
-	path := Address(dir)
+	path := address(dir)
 	parent := filepath.Dir(path)
 	if err := os.MkdirAll(parent, 0o700); err != nil {
 		return nil, "", err
@@ -54,7 +54,7 @@ func listen(dir string) (net.Listener, string, error) {
 
 // dialer gives what reaches the host, and its token (none here: the permissions of the socket decide).
 func dialer(dir string) (func(context.Context, string) (net.Conn, error), string, error) {
-	path := Address(dir)
+	path := address(dir)
 	return func(ctx context.Context, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", path)
 	}, "", nil

@@ -16,8 +16,8 @@ type door struct {
 	Token   string `json:"token"`
 }
 
-// Address is the file that tells where the host with this data directory listens.
-func Address(dir string) string { return filepath.Join(dir, "control.json") }
+// address is the file that tells where the host with this data directory listens.
+func address(dir string) string { return filepath.Join(dir, "control.json") }
 
 // listen opens a port on loopback and writes where it is.
 func listen(dir string) (net.Listener, string, error) {
@@ -28,7 +28,7 @@ func listen(dir string) (net.Listener, string, error) {
 	d := door{Address: l.Addr().String(), Token: rand.Text()}
 	b, err := json.Marshal(d)
 	if err == nil {
-		err = os.WriteFile(Address(dir), b, 0o600)
+		err = os.WriteFile(address(dir), b, 0o600)
 	}
 	if err != nil {
 		_ = l.Close()
@@ -38,7 +38,7 @@ func listen(dir string) (net.Listener, string, error) {
 }
 
 func dialer(dir string) (func(context.Context, string) (net.Conn, error), string, error) {
-	b, err := os.ReadFile(Address(dir))
+	b, err := os.ReadFile(address(dir))
 	if err != nil {
 		return nil, "", err
 	}

@@ -21,7 +21,7 @@ import (
 
 // Options of a Server. Everything but Dir and Backend may be left out; what is missing is shown as absent.
 type Options struct {
-	// Dir is the private data directory of the host; the socket lies in it, see Address.
+	// Dir is the private data directory of the host; the socket lies in it, see address.
 	Dir string
 	// Backend is the composition root.
 	Backend Backend

@@ -33,7 +33,7 @@ func (s *Server) Run(ctx context.Context) error {
 	if err != nil {
 		return codes.New(codes.StoreReadOnly).Because(err)
 	}
-	defer os.Remove(Address(s.opt.Dir))
+	defer os.Remove(address(s.opt.Dir))
 	check := func(ctx context.Context) error {
 		if token == "" {
 			return nil

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// RingRecords is how many records of each component are kept in memory.
-	RingRecords = 2000
+	// ringRecords is how many records of each component are kept in memory.
+	ringRecords = 2000
 	// maxComponents bounds the rings; records of further components share the last one.
 	maxComponents = 64
 	// followBuffer is how many records may wait for one reader before it loses some.
@@ -219,11 +219,11 @@ func (l *Logs) keep(r Record) {
 			l.rings[name] = x
 		}
 	}
-	if len(x.list) < RingRecords {
+	if len(x.list) < ringRecords {
 		x.list = append(x.list, r)
 	} else {
 		x.list[x.next] = r
-		x.next = (x.next + 1) % RingRecords
+		x.next = (x.next + 1) % ringRecords
 	}
 	for f := range l.followers {
 		select {

@@ -16,8 +16,6 @@ const (
 	KeyComponent  = "component"  // part of the host
 	KeyRuntime    = "runtime"    // instance id
 	KeyGeneration = "generation" // number of a plugin process
-	KeySession    = "session"    // ID of a conversation
-	KeyRun        = "run"        // ID of a run
 	KeyPhone      = "phone"      // ID of a pairing
 	KeyMethod     = "method"     // name of a request
 	KeyCode       = "code"       // stable error code

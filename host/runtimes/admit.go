@@ -9,13 +9,14 @@ import (
 
 	"golang.org/x/mod/semver"
 
+	"github.com/openphone-host/openphone/host/obs"
 	"github.com/openphone-host/openphone/protocol/codes"
 	"github.com/openphone-host/openphone/sdk/protomap"
 	"github.com/openphone-host/openphone/sdk/runtime"
 )
 
-// ContractMinor is the minor version of the contract this host speaks.
-const ContractMinor = 0
+// contractMinor is the minor version of the contract this host speaks.
+const contractMinor = 0
 
 // errFailedHello: the executable could not be asked who it is, this time.
 var errFailedHello = errors.New("it does not say what it is")
@@ -41,7 +42,7 @@ func (s *Supervisor) admit(ctx context.Context, id, source, sum string) (*execut
 	ctx, cancel := context.WithTimeout(ctx, describeFor)
 	defer cancel()
 	began := time.Now()
-	g, err := spawn(ctx, *exe, hostSide("warn"), s.socketDir(), s.log.With("runtime", id, "generation", 0), nil)
+	g, err := spawn(ctx, *exe, hostSide("warn"), s.socketDir(), s.log.With(obs.KeyRuntime, id, obs.KeyGeneration, 0), nil)
 	if err != nil {
 		if codes.Of(err) == codes.PluginStartFailed {
 			err = codes.New(codes.PluginStartFailed).Because(errors.Join(errFailedHello, err.(interface{ Unwrap() error }).Unwrap()))
@@ -50,13 +51,13 @@ func (s *Supervisor) admit(ctx context.Context, id, source, sum string) (*execut
 	}
 	g.kill()
 	g.collect()
-	s.log.Debug("plugin described itself", "runtime", id, "took", time.Since(began))
+	s.log.Debug("plugin described itself", obs.KeyRuntime, id, obs.KeyTook, time.Since(began))
 	exe.desc = g.desc
 	if err := admissible(id, exe.desc); err != nil {
 		return nil, err
 	}
 	if err := s.vault.rememberDescription(sum, protomap.ToDescription(exe.desc)); err != nil {
-		s.log.Warn("a plugin's description could not be kept", "runtime", id, "error", err)
+		s.log.Warn("a plugin's description could not be kept", obs.KeyRuntime, id, obs.KeyError, err)
 	}
 	return exe, nil
 }
@@ -73,7 +74,7 @@ func admissible(id string, d *runtime.Description) error {
 		return refuse("it has no name or no semantic version")
 	}
 	for _, f := range d.RequiredHostFeatures {
-		if !slices.Contains(HostFeatures, f) {
+		if !slices.Contains(hostFeatures, f) {
 			return refuse("it needs the host feature %q", clip(f))
 		}
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/openphone-host/openphone/sdk/runtime"
 )
 
-// MaxFrame is the largest frame of a channel, in bytes (channel.proto).
-const MaxFrame = 8 << 20
+// maxFrame is the largest frame of a channel, in bytes (channel.proto).
+const maxFrame = 8 << 20
 
 // Channel is one phone's socket to the runtime, byte for byte. Send and Recv may be called concurrently with each other,
 // each from one goroutine at a time.
@@ -53,7 +53,7 @@ func (i *Instance) OpenChannel(ctx context.Context, open *runtime.ChannelOpen) (
 // Send hands a frame or a demand to the plugin. It blocks while the plugin is behind. A frame that is too large is
 // refused before it can break the stream.
 func (c *Channel) Send(r *runtime.OpenChannelRequest) error {
-	if r.Frame != nil && len(r.Frame.Data) > MaxFrame {
+	if r.Frame != nil && len(r.Frame.Data) > maxFrame {
 		return codes.New(codes.FrameTooLarge)
 	}
 	err := c.stream.Send(protomap.ToOpenChannelRequest(r))

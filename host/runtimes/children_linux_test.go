@@ -16,18 +16,11 @@ func TestChildren(t *testing.T) {
 	rules.Covers(t, "FAULT-13")
 	r := newRig(t, variant{"kept": "sleep-kept"}, nil)
 	r.until(Ready)
-	sleep, err := os.Readlink("/bin/sleep")
-	if err != nil {
-		sleep = "/bin/sleep"
-	}
-	if strings.Contains(sleep, "busybox") || strings.Contains(sleep, "coreutils") {
-		t.Skip("sleep is not a program of its own here")
-	}
-	b, err := os.ReadFile("/bin/sleep")
-	if err != nil {
-		t.Skip(err)
-	}
 	kept := t.TempDir() + "/sleep-kept"
+	b, err := os.ReadFile(built)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := os.WriteFile(kept, b, 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +31,7 @@ func TestChildren(t *testing.T) {
 		}
 		return n
 	}
-	child, escaped, stays := pid("child /bin/sleep"), pid("escape /bin/sleep"), pid("keep "+kept)
+	child, escaped, stays := pid("child "+built), pid("escape "+built), pid("keep "+kept)
 	t.Cleanup(func() { _ = syscall.Kill(stays, syscall.SIGKILL) })
 	r.kill()
 	r.generation(2)

@@ -22,14 +22,14 @@ func (i *Instance) configuration(d *runtime.Description, set Settings) (*runtime
 		return nil, codes.New(codes.ConfigInvalid, "where", "runtimes."+i.id).Because(err)
 	}
 	return &runtime.ConfigureRequest{
-		ContractMinor:  min(ContractMinor, d.ContractMinor),
+		ContractMinor:  min(contractMinor, d.ContractMinor),
 		InstanceID:     i.id,
 		Config:         runtime.JSON(config),
 		Secrets:        secrets,
-		InstanceSecret: set.InstanceSecret,
+		InstanceSecret: string(set.InstanceSecret),
 		DataDir:        dir,
 		ProjectPath:    set.ProjectPath,
-		HostFeatures:   HostFeatures,
+		HostFeatures:   hostFeatures,
 	}, nil
 }
 

@@ -22,8 +22,8 @@ import (
 )
 
 const (
-	// Prefix begins the file name of every plugin executable; the rest is the id of its runtime.
-	Prefix = "openphone-runtime-"
+	// filePrefix begins the file name of every plugin executable; the rest is the id of its runtime.
+	filePrefix = "openphone-runtime-"
 	// settled is how old a file's change must be before its checksum is remembered by it: a younger file may change
 	// again within one tick of the file system's clock.
 	settled = 2 * time.Second
@@ -50,7 +50,7 @@ func discover(dirs []string) map[string]string {
 					continue
 				}
 			}
-			id, ok := strings.CutPrefix(name, Prefix)
+			id, ok := strings.CutPrefix(name, filePrefix)
 			if !ok || !validID(id) || found[id] != "" {
 				continue
 			}

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/openphone-host/openphone/host/obs"
 	runtimev1 "github.com/openphone-host/openphone/proto/openphone/runtime/v1"
 	"github.com/openphone-host/openphone/protocol/codes"
 	"github.com/openphone-host/openphone/sdk/runtime"
@@ -56,7 +57,7 @@ func install(t *testing.T, dir, id string, v variant) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(dir, Prefix+id)
+	path := filepath.Join(dir, filePrefix+id)
 	_ = os.Remove(path)
 	if err := os.WriteFile(path, append(b, "@@mode:"+string(text)+"@@"...), 0o700); err != nil {
 		t.Fatal(err)
@@ -196,7 +197,7 @@ func newRig(t *testing.T, v variant, tune func(*Options)) *rig {
 	t.Helper()
 	r := &rig{
 		t: t, dir: t.TempDir(), data: t.TempDir(), pins: &pins{sum: map[string]string{}}, rec: newRecorder(),
-		logs: &logBuffer{}, set: Settings{Enabled: true, InstanceSecret: strings.Repeat("s", 32)}, done: make(chan error, 1),
+		logs: &logBuffer{}, set: Settings{Enabled: true, InstanceSecret: obs.Redacted(strings.Repeat("s", 32))}, done: make(chan error, 1),
 	}
 	install(t, r.dir, "test", v)
 	opt := Options{
@@ -245,7 +246,7 @@ func (r *rig) trust() {
 		if err != nil {
 			r.t.Fatal(err)
 		}
-		_ = r.pins.SetPin(context.Background(), Prefix+id, sum)
+		_ = r.pins.SetPin(context.Background(), filePrefix+id, sum)
 	}
 }
 

@@ -14,8 +14,8 @@ import (
 	"github.com/openphone-host/openphone/sdk/runtime"
 )
 
-// HostFeatures are what this host grants to a plugin in Configure. Phone tools come with the phone endpoints.
-var HostFeatures = []string{"state", "attention"}
+// hostFeatures are what this host grants to a plugin in Configure. Phone tools come with the phone endpoints.
+var hostFeatures = []string{"state", "attention"}
 
 const (
 	maxStateValue = 256 << 10 // host.proto, StateEntry

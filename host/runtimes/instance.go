@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/openphone-host/openphone/host/obs"
 	"github.com/openphone-host/openphone/protocol/codes"
 	"github.com/openphone-host/openphone/sdk/runtime"
 )
@@ -89,7 +90,7 @@ type Instance struct {
 
 func newInstance(s *Supervisor, id string) *Instance {
 	i := &Instance{
-		id: id, sup: s, log: s.log.With("runtime", id),
+		id: id, sup: s, log: s.log.With(obs.KeyRuntime, id),
 		commands: make(chan *command), queue: make(chan func(), queueSize), kick: make(chan struct{}, 1),
 		state: Disabled, since: time.Now(), moved: make(chan struct{}),
 		status: runtime.Status{Condition: runtime.ConditionUnavailable, Reason: codes.RuntimeUnavailable},
@@ -183,7 +184,7 @@ func (i *Instance) set(state State, reason, detail string, gen *generation) {
 		if state == Waiting || state == Paused || state == Refused {
 			level = slog.LevelWarn
 		}
-		i.log.Log(context.Background(), level, "runtime "+string(state), "code", reason, "detail", detail)
+		i.log.Log(context.Background(), level, "runtime "+string(state), obs.KeyCode, reason, "detail", detail)
 	}
 	i.changed()
 }

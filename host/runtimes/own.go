@@ -9,6 +9,7 @@ import (
 
 	"github.com/thejerf/suture/v4"
 
+	"github.com/openphone-host/openphone/host/obs"
 	"github.com/openphone-host/openphone/protocol/codes"
 	"github.com/openphone-host/openphone/sdk/protomap"
 	"github.com/openphone-host/openphone/sdk/runtime"
@@ -196,7 +197,7 @@ func (i *Instance) bring(ctx context.Context, exe executable, set Settings) (*ge
 	env := environment(i.sup.opt.Environ(), exe.desc.Environment, set.Environment)
 	n := i.spawned.Add(1)
 	i.sup.metrics.starts.WithLabelValues(i.id).Inc()
-	log := i.log.With("generation", n)
+	log := i.log.With(obs.KeyGeneration, n)
 	g, err := spawn(ctx, exe, append(hostSide(set.LogLevel), env...), i.sup.socketDir(), log, i.swept)
 	if err != nil {
 		return nil, nil, err
@@ -292,7 +293,7 @@ func (i *Instance) read(g *generation) {
 			g.log.Warn("events are missing; what is open is compared again", "seq", seq)
 			i.queue <- func() {
 				if err := i.tellStarted(g); err != nil {
-					g.log.Warn("comparing after missing events failed", "error", err)
+					g.log.Warn("comparing after missing events failed", obs.KeyError, err)
 				}
 			}
 		}
@@ -316,7 +317,7 @@ func (i *Instance) read(g *generation) {
 func (i *Instance) swept(ended, kept int) {
 	if ended > 0 {
 		i.sup.metrics.children.WithLabelValues(i.id).Add(float64(ended))
-		i.log.Info("processes the plugin left behind were ended", "count", ended)
+		i.log.Info("processes the plugin left behind were ended", obs.KeyCount, ended)
 	}
 	i.sup.metrics.kept.WithLabelValues(i.id).Set(float64(kept))
 }

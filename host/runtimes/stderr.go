@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+
+	"github.com/openphone-host/openphone/host/obs"
 )
 
 const (
@@ -100,7 +102,7 @@ func (s *stderrLog) emit(line []byte) {
 	s.suppressed = 0
 	s.mu.Unlock()
 	if n > 0 {
-		attrs = append(attrs, slog.Int("suppressed", n))
+		attrs = append(attrs, slog.Int(obs.KeySuppressed, n))
 	}
 	s.log.LogAttrs(ctx, level, msg, attrs...)
 }

@@ -318,11 +318,14 @@ type memory struct{ m map[string]uint64 }
 func (m *memory) GetState(context.Context, string, runtime.StateKey) (*runtime.StateEntry, error) {
 	return nil, nil
 }
+
 func (m *memory) PutState(_ context.Context, instance string, k runtime.StateKey, _ []byte, _ *uint64) (uint64, error) {
 	m.m[instance+"/"+k.Name]++
 	return m.m[instance+"/"+k.Name], nil
 }
+
 func (m *memory) DeleteState(context.Context, string, runtime.StateKey, *uint64) error { return nil }
+
 func (m *memory) ListState(context.Context, string, string, string) ([]runtime.StateEntry, error) {
 	return nil, nil
 }

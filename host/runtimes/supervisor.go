@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/thejerf/suture/v4"
 
+	"github.com/openphone-host/openphone/host/obs"
 	"github.com/openphone-host/openphone/protocol/codes"
 	"github.com/openphone-host/openphone/sdk/runtime"
 )
@@ -58,7 +59,7 @@ type Settings struct {
 	// ProjectPath limits the runtime to one directory; empty: the whole computer.
 	ProjectPath string
 	// InstanceSecret is Configure's secret of the same name.
-	InstanceSecret string
+	InstanceSecret obs.Redacted
 	// LogLevel is the lowest level the plugin logs: debug, info, warn, error. Empty: info.
 	LogLevel string
 }

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/openphone-host/openphone/host/obs"
 	"github.com/openphone-host/openphone/protocol/codes"
 	"github.com/openphone-host/openphone/sdk/runtime"
 )
@@ -71,7 +72,7 @@ func (i *Instance) upgrade(ctx context.Context, g *generation, c *command) (*gen
 		next, err = i.start(ctx, *c.candidate.exe, i.sup.settings(i.id))
 	}
 	if err != nil {
-		i.log.Warn("the new version could not be started; the old one is started again", "error", err)
+		i.log.Warn("the new version could not be started; the old one is started again", obs.KeyError, err)
 		i.set(Starting, codes.Restarting, "", nil)
 		i.reopen()
 		return nil, err
@@ -96,7 +97,7 @@ func (i *Instance) switched(next *generation, exe *executable, began time.Time) 
 		keep = append(keep, old.sum)
 	}
 	i.sup.vault.prune(filepath.Base(exe.source), keep...)
-	i.log.Info("runtime upgraded", "version", exe.desc.PluginVersion, "took", time.Since(began))
+	i.log.Info("runtime upgraded", "version", exe.desc.PluginVersion, obs.KeyTook, time.Since(began))
 	return next
 }
 

@@ -83,7 +83,7 @@ func TestUpgrade(t *testing.T) {
 				t.Errorf("%+v", s)
 			}
 			sum, err := r.vault.checksum(path)
-			if err != nil || r.pins.Pin(Prefix+"test") != sum {
+			if err != nil || r.pins.Pin(filePrefix+"test") != sum {
 				t.Errorf("the new version is not trusted: %v", err)
 			}
 			if c, err := r.inst().CommitRun(context.Background(), &runtime.CommitRunRequest{RunID: "r2"}); err != nil || c.Outcome != runtime.OutcomeDispatched {
@@ -119,12 +119,12 @@ func TestRollback(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, variant{"side_by_side": true, "drain": true}, nil)
 			r.until(Ready)
-			pin := r.pins.Pin(Prefix + "test")
+			pin := r.pins.Pin(filePrefix + "test")
 			c.next["version"], c.next["drain"] = "2.0.0", true
 			install(t, r.dir, "test", c.next)
 			code(t, r.inst().Upgrade(context.Background()), c.code)
 			s := r.until(Ready)
-			if s.Status.NativeVersion != "1.0.0" || s.PluginVersion != "1.0.0" || r.pins.Pin(Prefix+"test") != pin {
+			if s.Status.NativeVersion != "1.0.0" || s.PluginVersion != "1.0.0" || r.pins.Pin(filePrefix+"test") != pin {
 				t.Errorf("%+v", s)
 			}
 			if (s.Generation == 1) != (c.starts == 1) {

@@ -43,23 +43,26 @@ type mode struct {
 }
 
 func main() {
+	if len(os.Args) > 1 { // a child of the plugin
+		forever()
+	}
 	m := read()
 	switch m.Start {
 	case "garbage":
 		fmt.Println("Hello! I am not a plugin. SECRET-STDOUT")
 		fmt.Println(strings.Repeat("x", 1<<20))
-		select {}
+		forever()
 	case "long":
 		fmt.Print(strings.Repeat("y", 1<<20))
-		select {}
+		forever()
 	case "exit":
 		fmt.Fprintln(os.Stderr, "cannot start: SECRET-STDERR")
 		os.Exit(3)
 	case "hang":
-		select {}
+		forever()
 	case "version":
 		fmt.Println("1|99|unix|/nowhere|grpc|")
-		select {}
+		forever()
 	}
 	handshake := plugin.HandshakeConfig{
 		ProtocolVersion: 1, MagicCookieKey: "OPENPHONE_PLUGIN", MagicCookieValue: "0b6f0f6e-openphone-runtime-v1",
@@ -79,6 +82,13 @@ func main() {
 			return grpc.NewServer(append(o, grpc.MaxRecvMsgSize(17<<20), grpc.ChainUnaryInterceptor(misbehave(m)))...)
 		},
 	})
+}
+
+// forever never returns, also where nothing else runs.
+func forever() {
+	for {
+		time.Sleep(time.Hour)
+	}
 }
 
 // read finds the mode behind the end of the executable.
@@ -341,7 +351,7 @@ func (s *server) Call(ctx context.Context, r *runtimev1.CallRequest) (*runtimev1
 	case "stderr":
 		fmt.Fprint(os.Stderr, strings.Repeat("noise on stderr\n", 10000))
 	case "child", "escape", "keep": // child: in the group · escape: a group of its own · keep: the same, by a name that may stay
-		cmd := exec.Command(arg, "600")
+		cmd := exec.Command(arg, "child")
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: word != "child"}
 		if err := cmd.Start(); err != nil {
 			return nil, err

@@ -1,3 +1,5 @@
+//go:build !windows
+
 package control
 
 import (
@@ -33,17 +35,25 @@ func (f *fake) Info() Info {
 	defer f.mu.Unlock()
 	return f.info
 }
+
 func (f *fake) Shutdown(_ context.Context, d time.Duration, force bool) error {
 	f.drained, f.forced = d, force
 	return nil
 }
-func (f *fake) SetEnabled(_ context.Context, id string, on bool) error { f.enabled[id] = on; return nil }
+
+func (f *fake) SetEnabled(_ context.Context, id string, on bool) error {
+	f.enabled[id] = on
+	return nil
+}
+
 func (f *fake) Checks(context.Context) []Check {
 	return []Check{{Name: "listen", Result: OK, Message: "It listens."}}
 }
+
 func (f *fake) Config() (string, []Setting) {
 	return "/x/config.toml", []Setting{{Key: "listen.address", Value: `"127.0.0.1:0"`, Origin: "default"}}
 }
+
 func (f *fake) Reload(context.Context) ([]string, []string, error) {
 	return nil, nil, codes.New(codes.ConfigInvalid, "where", "line 3")
 }
@@ -51,7 +61,9 @@ func (f *fake) Receipts(context.Context, string, string) ([]Receipt, error) { re
 func (f *fake) Pair(_ context.Context, label string, _ bool) (*Pairing, error) {
 	return &Pairing{PhoneID: "p1", Backends: []PairedBackend{{Backend: "demo", URL: "ws://127.0.0.1:1/v1/demo/ws", Token: label}}}, nil
 }
+
 func (f *fake) Phones(context.Context) ([]Phone, error) { return []Phone{{ID: "p1", Label: "me"}}, nil }
+
 func (f *fake) Revoke(_ context.Context, id string) (Phone, error) {
 	return Phone{}, codes.New(codes.PhoneUnknown)
 }
@@ -63,7 +75,7 @@ func serve(t *testing.T, o Options) (*Server, *Client) {
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx) }()
 	for {
-		if _, err := os.Stat(Address(o.Dir)); err == nil {
+		if _, err := os.Stat(address(o.Dir)); err == nil {
 			break
 		}
 		select {
@@ -105,11 +117,11 @@ func TestCalls(t *testing.T) {
 		}
 	})
 	t.Run("the socket is private", func(t *testing.T) {
-		info, err := os.Stat(Address(s.opt.Dir))
+		info, err := os.Stat(address(s.opt.Dir))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
+		if info.Mode().Perm() != 0o600 {
 			t.Errorf("mode %v", info.Mode())
 		}
 	})
@@ -208,14 +220,11 @@ func TestNoHost(t *testing.T) {
 }
 
 func TestAddressIsShort(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("no unix sockets")
-	}
 	long := filepath.Join("/tmp", strings.Repeat("x", 120))
-	if a := Address(long); len(a) > longestSocket || a != Address(long) || a == Address(long+"y") {
+	if a := address(long); len(a) > longestSocket || a != address(long) || a == address(long+"y") {
 		t.Errorf("%s", a)
 	}
-	if a := Address("/tmp/a"); a != "/tmp/a/control.sock" {
+	if a := address("/tmp/a"); a != "/tmp/a/control.sock" {
 		t.Errorf("%s", a)
 	}
 }
