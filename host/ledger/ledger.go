@@ -10,11 +10,12 @@ import (
 	"unicode/utf8"
 
 	"github.com/openphone-host/openphone/protocol/codes"
+	"github.com/openphone-host/openphone/protocol/jsonframe"
 	"github.com/openphone-host/openphone/sdk/runtime"
 )
 
-// MaxKeyUnits is the longest idempotency key, in UTF-16 units.
-const MaxKeyUnits = 200
+// maxKeyUnits is the longest idempotency key, in UTF-16 units.
+const maxKeyUnits = 200
 
 // Receipt is what is known of an earlier prompt with the same key.
 type Receipt struct {
@@ -49,14 +50,7 @@ func KeyValid(key string) bool {
 	if !utf8.ValidString(key) || strings.TrimSpace(key) == "" {
 		return false
 	}
-	n := 0
-	for _, r := range key {
-		n++
-		if r > 0xffff {
-			n++
-		}
-	}
-	return n <= MaxKeyUnits
+	return jsonframe.Units(key) <= maxKeyUnits
 }
 
 // State is how far an accepted prompt has come.

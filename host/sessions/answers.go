@@ -5,6 +5,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/openphone-host/openphone/protocol/codes"
+	"github.com/openphone-host/openphone/protocol/jsonframe"
 	"github.com/openphone-host/openphone/sdk/runtime"
 )
 
@@ -55,7 +56,7 @@ func fill(q *runtime.Question, given map[string][]string) (*runtime.Answers, err
 
 func fits(f runtime.Field, values []string) bool {
 	for _, v := range values {
-		if !utf8.ValidString(v) || units(v) > maxAnswerUnits {
+		if !utf8.ValidString(v) || jsonframe.Units(v) > maxAnswerUnits {
 			return false
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/openphone-host/openphone/protocol/codes"
+	"github.com/openphone-host/openphone/protocol/jsonframe"
 	"github.com/openphone-host/openphone/sdk/runtime"
 )
 
@@ -256,7 +257,7 @@ func (c *Conversations) learn(conv *conversation, row *runtime.Session) bool {
 	}
 	old := conv.rec
 	if row.Title != "" && row.Title != conv.rec.Title {
-		conv.rec.Title, conv.rec.TitleExplicit = firstUnits(row.Title, c.opts.MaxTitle), true
+		conv.rec.Title, conv.rec.TitleExplicit = jsonframe.CutUnits(row.Title, c.opts.MaxTitle), true
 	}
 	if row.Archived != nil {
 		conv.rec.Archived = *row.Archived

@@ -11,7 +11,7 @@ import (
 
 // commit dispatches an accepted run, once, and notes what became of it. It holds the write lock of the conversation.
 func (c *Conversations) commit(r *run) {
-	c.opts.Fault(KillCommitting)
+	c.opts.Fault(killCommitting)
 	c.mu.Lock()
 	open := c.runs[r.id] == r
 	c.mu.Unlock()
@@ -19,7 +19,7 @@ func (c *Conversations) commit(r *run) {
 		return // another process, which never saw it, has said so
 	}
 	resp, err := c.rt.CommitRun(c.life, &runtime.CommitRunRequest{RunID: r.id})
-	c.opts.Fault(KillCommitted)
+	c.opts.Fault(killCommitted)
 	outcome, code, native := runtime.OutcomeUnknown, "", ""
 	switch {
 	case err != nil:
@@ -44,7 +44,7 @@ func (c *Conversations) note(r *run, outcome runtime.Outcome, code, native strin
 	if err := c.db.SetOutcome(context.WithoutCancel(c.life), c.id, r.id, int32(outcome), native); err != nil {
 		c.log.Error("the outcome of a run was not written", "run", r.id, "error", err)
 	}
-	c.opts.Fault(KillNoted)
+	c.opts.Fault(killNoted)
 	c.mu.Lock()
 	if c.runs[r.id] != r {
 		c.mu.Unlock()
@@ -86,14 +86,14 @@ func (c *Conversations) end(r *run, e *runtime.RunEnded, at time.Time, seq uint6
 	conv := r.conv
 	c.mu.Unlock()
 
-	c.opts.Fault(KillEnding)
+	c.opts.Fault(killEnding)
 	if !r.elsewhere {
 		// Before phones are told, or a host that ends now would tell them another end.
 		if err := c.db.EndRun(context.WithoutCancel(c.life), c.id, r.id, int32(e.Reason), e.Code, now); err != nil {
 			c.log.Error("the end of a run was not written", "run", r.id, "error", err)
 		}
 	}
-	c.opts.Fault(KillEnded)
+	c.opts.Fault(killEnded)
 	c.retireInteractions(conv, r.id)
 
 	// Nothing of the run is applied any more, so what it said stays the same while files are looked for.

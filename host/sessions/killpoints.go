@@ -4,18 +4,18 @@ package sessions
 // them. What must hold for each: the runtime gets the prompt at most once, and every accepted prompt ends as exactly
 // one of done, stopped, failed, or interrupted with a notice.
 var KillPoints = []KillPoint{
-	{KillReceived, "the prompt was read, nothing was looked up", "no receipt"},
-	{KillLookedUp, "its key is new and the conversation is free", "no receipt"},
-	{KillPreparing, "PrepareRun is about to be called", "no receipt"},
-	{KillPrepared, "PrepareRun agreed; the plugin holds the prompt", "no receipt"},
-	{KillAccepting, "the receipt is about to be written", "no receipt"},
-	{KillAccepted, "the receipt is on disk, nobody was told", "recorded; never dispatched"},
-	{KillAnnounced, "phones were told that the run started", "recorded; never dispatched"},
-	{KillCommitting, "CommitRun is about to be called", "recorded; never dispatched"},
-	{KillCommitted, "CommitRun answered, the answer is not on disk", "recorded; dispatched once"},
-	{KillNoted, "the answer of CommitRun is on disk", "recorded; dispatched once"},
-	{KillEnding, "the run ended, its end is not on disk", "recorded; the end is asked for again"},
-	{KillEnded, "the end is on disk, phones were not told", "recorded; the end is read from history"},
+	{killReceived, "the prompt was read, nothing was looked up", "no receipt"},
+	{killLookedUp, "its key is new and the conversation is free", "no receipt"},
+	{killPreparing, "PrepareRun is about to be called", "no receipt"},
+	{killPrepared, "PrepareRun agreed; the plugin holds the prompt", "no receipt"},
+	{killAccepting, "the receipt is about to be written", "no receipt"},
+	{killAccepted, "the receipt is on disk, nobody was told", "recorded; never dispatched"},
+	{killAnnounced, "phones were told that the run started", "recorded; never dispatched"},
+	{killCommitting, "CommitRun is about to be called", "recorded; never dispatched"},
+	{killCommitted, "CommitRun answered, the answer is not on disk", "recorded; dispatched once"},
+	{killNoted, "the answer of CommitRun is on disk", "recorded; dispatched once"},
+	{killEnding, "the run ended, its end is not on disk", "recorded; the end is asked for again"},
+	{killEnded, "the end is on disk, phones were not told", "recorded; the end is read from history"},
 }
 
 // KillPoint is one of them.
@@ -27,16 +27,16 @@ type KillPoint struct {
 
 // Names of KillPoints.
 const (
-	KillReceived   = "send.received"
-	KillLookedUp   = "send.looked_up"
-	KillPreparing  = "prepare.before"
-	KillPrepared   = "prepare.after"
-	KillAccepting  = "accept.before"
-	KillAccepted   = "accept.after"
-	KillAnnounced  = "send.announced"
-	KillCommitting = "commit.before"
-	KillCommitted  = "commit.after"
-	KillNoted      = "outcome.noted"
-	KillEnding     = "end.before"
-	KillEnded      = "end.after"
+	killReceived   = "send.received"
+	killLookedUp   = "send.looked_up"
+	killPreparing  = "prepare.before"
+	killPrepared   = "prepare.after"
+	killAccepting  = "accept.before"
+	killAccepted   = "accept.after"
+	killAnnounced  = "send.announced"
+	killCommitting = "commit.before"
+	killCommitted  = "commit.after"
+	killNoted      = "outcome.noted"
+	killEnding     = "end.before"
+	killEnded      = "end.after"
 )

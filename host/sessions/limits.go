@@ -5,6 +5,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/openphone-host/openphone/protocol/codes"
+	"github.com/openphone-host/openphone/protocol/jsonframe"
 	"github.com/openphone-host/openphone/sdk/runtime"
 )
 
@@ -42,31 +43,6 @@ const (
 	catchUpTime = 250 * time.Millisecond
 )
 
-func units(s string) int {
-	n := 0
-	for _, r := range s {
-		n++
-		if r > 0xffff {
-			n++
-		}
-	}
-	return n
-}
-
-// firstUnits cuts s to at most n units without splitting a character.
-func firstUnits(s string, n int) string {
-	for i, r := range s {
-		n--
-		if r > 0xffff {
-			n--
-		}
-		if n < 0 {
-			return s[:i]
-		}
-	}
-	return s
-}
-
 // firstCharacters cuts s to at most n code points.
 func firstCharacters(s string, n int) string {
 	for i := range s {
@@ -101,7 +77,7 @@ func (c *Conversations) checkText(text string) error {
 	switch {
 	case !utf8.ValidString(text):
 		return codes.New(codes.ParamsInvalid)
-	case len(text) > limit && units(text) > limit:
+	case len(text) > limit && jsonframe.Units(text) > limit:
 		return codes.New(codes.PromptTooLong, "limit", itoa(limit))
 	}
 	return nil

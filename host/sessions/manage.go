@@ -8,6 +8,7 @@ import (
 
 	"github.com/openphone-host/openphone/host/store"
 	"github.com/openphone-host/openphone/protocol/codes"
+	"github.com/openphone-host/openphone/protocol/jsonframe"
 	"github.com/openphone-host/openphone/sdk/runtime"
 )
 
@@ -23,7 +24,7 @@ func (c *Conversations) Create(ctx context.Context, title, projectID, fromKey st
 	if c.layout() == runtime.SessionLayoutSingle {
 		return Row{}, codes.New(codes.SessionsFull)
 	}
-	title = firstUnits(strings.TrimSpace(title), c.opts.MaxTitle)
+	title = jsonframe.CutUnits(strings.TrimSpace(title), c.opts.MaxTitle)
 	rec := store.Session{SessionID: c.opts.NewID(), Title: title, TitleExplicit: title != "", ProjectPath: c.opts.ProjectPath}
 	if projectID != "" {
 		path, err := c.projectPath(ctx, projectID)
@@ -120,7 +121,7 @@ func (c *Conversations) wrote(conv *conversation) Row {
 // session_read_only, those of UpdateSession.
 func (c *Conversations) Rename(ctx context.Context, key, title string) (Row, error) {
 	title = strings.TrimSpace(title)
-	if title == "" || !utf8.ValidString(title) || units(title) > c.opts.MaxTitle {
+	if title == "" || !utf8.ValidString(title) || jsonframe.Units(title) > c.opts.MaxTitle {
 		return Row{}, codes.New(codes.TitleInvalid)
 	}
 	return c.manage(ctx, key, false, func(a Actions) bool { return a.Rename }, func(conv *conversation) error {

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/openphone-host/openphone/protocol/codes"
+	"github.com/openphone-host/openphone/protocol/jsonframe"
 	"github.com/openphone-host/openphone/sdk/runtime"
 )
 
@@ -39,7 +40,7 @@ func (c *Conversations) noticed(ev *runtime.Event, at time.Time) {
 	}
 	u.Notice = c.notice(ev.Notice.Severity, ev.Notice.Code, ev.Notice.Parameters)
 	if ev.Notice.Text != "" {
-		u.Notice.Text = firstUnits(ev.Notice.Text, maxNoticeUnits)
+		u.Notice.Text = jsonframe.CutUnits(ev.Notice.Text, maxNoticeUnits)
 	}
 	c.publish(u)
 }

@@ -306,7 +306,7 @@ func TestKillPoints(t *testing.T) {
 				answered = id
 			}()
 			<-done
-			if p.Name == KillEnding || p.Name == KillEnded {
+			if p.Name == killEnding || p.Name == killEnded {
 				r.dispatched(answered)
 				done := make(chan struct{})
 				go func() { defer close(done); r.emit(ended(answered)) }()
@@ -348,7 +348,7 @@ func TestKillPoints(t *testing.T) {
 				t.Errorf("no end is on record: %+v, %v", rec, err)
 			}
 			// An end that was on disk before the host ended is not told as an event: history shows it.
-			if n := told + len(r.seen(RunFinished)); n > 1 || n == 0 && p.Name != KillEnded {
+			if n := told + len(r.seen(RunFinished)); n > 1 || n == 0 && p.Name != killEnded {
 				t.Errorf("the end was told %d times", n)
 			}
 			if m.given["once"] == 1 != (runtime.EndReason(rec.EndReason) == runtime.EndReasonCompleted) {

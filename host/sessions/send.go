@@ -18,7 +18,7 @@ import (
 // An error means that nothing was sent and nothing was recorded. Errors: those of PrepareRun, operation_conflict,
 // receipts_full, receipt_failed, run_active, prompt_empty, prompt_too_long, attachment_*, key_invalid, session_unknown.
 func (c *Conversations) Send(ctx context.Context, in SendInput) (string, error) {
-	c.opts.Fault(KillReceived)
+	c.opts.Fault(killReceived)
 	if err := c.checkSend(in); err != nil {
 		return "", err
 	}
@@ -52,7 +52,7 @@ func (c *Conversations) sendLocked(ctx context.Context, conv *conversation, in S
 	if err := c.checkFree(conv); err != nil {
 		return "", false, err
 	}
-	c.opts.Fault(KillLookedUp)
+	c.opts.Fault(killLookedUp)
 	runID := c.opts.NewID()
 	defer c.prepared(conv)
 	prepared, err := c.prepare(ctx, conv, runID, in)
@@ -65,7 +65,7 @@ func (c *Conversations) sendLocked(ctx context.Context, conv *conversation, in S
 		return "", false, err
 	}
 	c.flush()
-	c.opts.Fault(KillAnnounced)
+	c.opts.Fault(killAnnounced)
 	if called { // off while its receipt was written: it is on record, and was never dispatched
 		c.abandon(runID)
 		c.end(r, &runtime.RunEnded{Reason: runtime.EndReasonCancelled}, time.Time{}, 0)
@@ -139,10 +139,10 @@ func (c *Conversations) prepare(ctx context.Context, conv *conversation, runID s
 		ref.SessionID = conv.key // from its first prompt on it is one of ours, under the name phones know
 	}
 	c.mu.Unlock()
-	c.opts.Fault(KillPreparing)
+	c.opts.Fault(killPreparing)
 	resp, err := c.rt.PrepareRun(ctx, &runtime.PrepareRunRequest{Session: ref, RunID: runID, Input: input(in),
 		Options: promptOptions(in)})
-	c.opts.Fault(KillPrepared)
+	c.opts.Fault(killPrepared)
 
 	c.mu.Lock()
 	// A run that began in the runtime meanwhile, a deletion, or a phone that called it off.
@@ -206,7 +206,7 @@ func (c *Conversations) accept(ctx context.Context, conv *conversation, runID st
 		pick2(&rec.Title, firstCharacters(strings.TrimSpace(in.Text), promptTitle))
 		pick(&rec.Preview, promptPreview(in))
 	}, func(rec store.Session) error {
-		c.opts.Fault(KillAccepting)
+		c.opts.Fault(killAccepting)
 		return c.db.Accept(ctx, store.Run{Runtime: c.id, SessionID: rec.SessionID, RunID: runID, Key: in.IdempotencyKey,
 			Fingerprint: in.Fingerprint, ThinkingLevel: in.Thinking, AcceptedAt: now}, rec)
 	})
@@ -217,7 +217,7 @@ func (c *Conversations) accept(ctx context.Context, conv *conversation, runID st
 		}
 		return nil, false, err
 	}
-	c.opts.Fault(KillAccepted)
+	c.opts.Fault(killAccepted)
 
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/openphone-host/openphone/protocol/jsonframe"
 	"github.com/openphone-host/openphone/sdk/runtime"
 )
 
@@ -122,7 +123,7 @@ func (t *transcript) isLast(p *part) bool {
 
 func (t *transcript) write(s string) {
 	t.live.WriteString(s)
-	t.units += units(s)
+	t.units += jsonframe.Units(s)
 	for all := t.live.String(); t.units > maxLiveUnits; {
 		r, n := utf8.DecodeRuneInString(all[t.tail:])
 		t.tail += n

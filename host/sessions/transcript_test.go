@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/openphone-host/openphone/internal/rules"
+	"github.com/openphone-host/openphone/protocol/jsonframe"
 	"github.com/openphone-host/openphone/sdk/runtime"
 )
 
@@ -63,7 +64,7 @@ func TestTranscriptIsBounded(t *testing.T) {
 		tr.apply(chunk("a", emoji, false))
 	}
 	tr.apply(chunk("a", "end", false))
-	if n := units(tr.full()); n > maxLiveUnits || n < maxLiveUnits-1 || !strings.HasSuffix(tr.full(), "😀end") {
+	if n := jsonframe.Units(tr.full()); n > maxLiveUnits || n < maxLiveUnits-1 || !strings.HasSuffix(tr.full(), "😀end") {
 		t.Errorf("%d units are shown", n)
 	}
 	if tr.reply() != strings.Repeat(emoji, 4)+"end" {
