@@ -32,6 +32,7 @@ build:
 	@cd buildtools && go run ./pins -dir ../bin
 
 # -short is never used: nothing is skipped (TEST-04).
+test: export OPENPHONE_TEST_CODEX := $(CACHE)/codex/node_modules/.bin/codex
 test: build codex
 	go test -race -tags integration -timeout 10m ./...
 	cd buildtools && go test -timeout 5m ./...
