@@ -14,8 +14,10 @@ package store
 import (
 	"context"
 	"database/sql"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"net/url"
@@ -88,6 +90,9 @@ func (s *Store) open(ctx context.Context, path string) error {
 		return fileError(err)
 	}
 	info, err := f.Stat()
+	if err == nil {
+		err = peek(f, info.Size())
+	}
 	if cerr := f.Close(); err == nil {
 		err = cerr
 	}
@@ -146,6 +151,26 @@ func dsn(path string, pragmas ...string) string {
 	return (&url.URL{Scheme: "file", Path: p, RawQuery: q.Encode()}).String()
 }
 
+// peek refuses a file of another program before SQLite opens it: already asking for a write-ahead log would change it.
+// Whatever of ours has more than the page it begins with has such a log.
+func peek(f io.ReaderAt, size int64) error {
+	const page, rollback = 4096, 1
+	head := make([]byte, 100)
+	if size == 0 {
+		return nil
+	}
+	if _, err := f.ReadAt(head, 0); err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	magic, mode, app := string(head[:16]), head[18], binary.BigEndian.Uint32(head[68:])
+	if magic != "SQLite format 3\x00" || app != applicationID && (app != 0 || mode == rollback && size > page) {
+		return codes.New(codes.StoreCorrupt).Because(errForeign)
+	}
+	return nil
+}
+
+var errForeign = errors.New("the file belongs to another program")
+
 // verify refuses a file that is damaged or not ours, before anything is written to it.
 func verify(ctx context.Context, db *sql.DB, size int64) error {
 	var app, version int
@@ -161,7 +186,7 @@ func verify(ctx context.Context, db *sql.DB, size int64) error {
 	case tables == 0 && version == 0:
 		return nil // new, or never got beyond its creation
 	case app != applicationID:
-		return codes.New(codes.StoreCorrupt).Because(errors.New("the file belongs to another program"))
+		return codes.New(codes.StoreCorrupt).Because(errForeign)
 	case version > len(migrations):
 		return codes.New(codes.StoreNewer)
 	}
@@ -292,6 +317,9 @@ func constraint(err error) bool {
 }
 
 func fileError(err error) error {
+	if codes.As(err) != nil {
+		return err
+	}
 	code := codes.Internal
 	switch {
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, errReadOnlyFS), errors.Is(err, fs.ErrExist),

@@ -212,6 +212,19 @@ func TestOpenRefuses(t *testing.T) {
 		{"a database of another program", func(t *testing.T) string {
 			return fresh(t, exec(`PRAGMA application_id = 1`))
 		}, codes.StoreCorrupt},
+		{"a database of another program without a mark", func(t *testing.T) string {
+			dir := t.TempDir()
+			db, err := sql.Open("sqlite", filepath.Join(dir, fileName))
+			must(t, err)
+			_, err = db.Exec(`CREATE TABLE theirs (x)`)
+			must(t, errors.Join(err, db.Close()))
+			return dir
+		}, codes.StoreCorrupt},
+		{"a file of a few bytes", func(t *testing.T) string {
+			dir := t.TempDir()
+			must(t, os.WriteFile(filepath.Join(dir, fileName), []byte("SQLite format 3"), 0o600))
+			return dir
+		}, codes.StoreCorrupt},
 		{"a file that is no database", func(t *testing.T) string {
 			dir := t.TempDir()
 			must(t, os.WriteFile(filepath.Join(dir, fileName), []byte(strings.Repeat("garbage ", 1000)), 0o600))
