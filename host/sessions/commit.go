@@ -40,6 +40,11 @@ func (c *Conversations) commit(r *run) {
 }
 
 func (c *Conversations) note(r *run, outcome runtime.Outcome, code, native string) {
+	c.mu.Lock()
+	if r.state == ledger.Dispatched && outcome != runtime.OutcomeDispatched {
+		outcome = runtime.OutcomeDispatched // its events came already: it runs, whatever the answer says
+	}
+	c.mu.Unlock()
 	// Written first: if the host ends here, the next one asks the runtime with what is known.
 	if err := c.db.SetOutcome(context.WithoutCancel(c.life), c.id, r.id, int32(outcome), native); err != nil {
 		c.log.Error("the outcome of a run was not written", "run", r.id, "error", err)
@@ -120,7 +125,7 @@ func (c *Conversations) end(r *run, e *runtime.RunEnded, at time.Time, seq uint6
 	c.publish(u)
 	changed := conv.isOwn && !conv.deleted
 	if changed {
-		conv.rec.UpdatedAt, conv.rec.LastActivityAt = at, at
+		conv.rec.UpdatedAt, conv.rec.LastActivityAt = later(conv.rec.UpdatedAt, at), later(conv.rec.LastActivityAt, at)
 		pick(&conv.rec.Preview, messagePreview(message))
 	} else if conv.row != nil {
 		row := *conv.row
@@ -150,6 +155,14 @@ func (r *run) reply(e *runtime.RunEnded, at time.Time) *runtime.Message {
 	}
 	return &runtime.Message{Role: runtime.RoleAssistant, Parts: []runtime.Part{{Text: text}}, CreatedAt: at, RunID: r.id,
 		NativeRunID: r.nativeID}
+}
+
+// later keeps the clock of a runtime from turning a conversation's times back.
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
 }
 
 // endCode is the code to show: an end that is no success always has one.

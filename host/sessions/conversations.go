@@ -81,8 +81,8 @@ type Conversations struct {
 	delivering   bool
 }
 
-// conversation is one conversation in memory. Its fields are guarded by Conversations.mu, except that rec is changed
-// only by who holds write, too.
+// conversation is one conversation in memory. Its fields are guarded by Conversations.mu. What a person decides about rec
+// is changed by the holder of write alone, on disk first; what the runtime tells about it is kept as it comes.
 type conversation struct {
 	key string
 	// write serialises everything that changes the conversation, also in the runtime; see lock.

@@ -157,7 +157,11 @@ func (c *Conversations) Down(generation uint64, code string) {
 	now := time.Now()
 	for _, r := range c.runs {
 		u := r.update(NoticeRaised, now)
-		u.Notice = c.notice(runtime.SeverityWarning, code, nil)
+		if code == codes.Restarting { // on purpose: an upgrade, or the person asked for it
+			u.Notice = c.notice(runtime.SeverityInfo, codes.Draining, nil)
+		} else {
+			u.Notice = c.notice(runtime.SeverityWarning, code, nil)
+		}
 		c.publish(u)
 	}
 	c.publishStatus()
