@@ -131,9 +131,16 @@ var handlers = map[string]handler{
 	clawket.MethodSkillsList:       (*Dialect).skills,
 	clawket.MethodArtifactsOpen:    (*Dialect).openArtifact,
 	clawket.MethodArtifactsRead:    (*Dialect).readArtifact,
+	clawket.MethodUpdateStart:      (*Dialect).update,
+	clawket.MethodUpdateStatus:     (*Dialect).update,
 }
 
-// Serve implements phone.Dialect. Updates are never started from a phone, so their methods do not exist here (UPD-02).
+// update refuses whatever is asked about updates: they are started on the computer, never from a phone (UPD-02).
+func (d *Dialect) update(context.Context, *call) (any, error) {
+	return nil, codes.New(codes.UpdateNotOffered)
+}
+
+// Serve implements phone.Dialect.
 func (d *Dialect) Serve(ctx context.Context, p phone.Peer, method string, raw json.RawMessage) (any, error) {
 	h, ok := handlers[method]
 	if !ok && d.traits.profile && isProfile(method) {

@@ -90,8 +90,8 @@ func TestCase33UpdatesAreNeverStartedFromAPhone(t *testing.T) {
 	for _, backend := range backends {
 		w := begin(t, backend)
 		for _, params := range []string{`{}`, `{"force":true}`, ``} {
-			w.refused("bridge.update.start", params, codes.MethodUnsupported)
-			w.refused("bridge.update.status", params, codes.MethodUnsupported)
+			w.refused("bridge.update.start", params, codes.UpdateNotOffered)
+			w.refused("bridge.update.status", params, codes.UpdateNotOffered)
 			w.refused("bridge.stop", params, codes.MethodUnsupported)
 		}
 		if got := w.ask("health", `{}`); strings.Contains(got, "remoteUpdate") {
