@@ -67,7 +67,7 @@ func (h *Host) furnish(i *runtimes.Instance) (*room, error) {
 	id := i.ID()
 	conv, err := sessions.New(sessions.Options{
 		Runtime: i, Store: h.store, Log: h.opt.Logs.Logger("sessions").With(obs.KeyRuntime, id),
-		NativeKey: conversations.NativeKey(id), ProjectPath: h.settings.projectPath(id), Autonomy: h.settings.autonomy(id),
+		NativeKey: conversations.NativeKey(id), ProjectPath: h.settings.projectPath(id), Projects: h.settings.projects, Autonomy: h.settings.autonomy(id),
 		Fault: h.opt.Fault,
 	})
 	if err != nil {

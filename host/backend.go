@@ -168,6 +168,11 @@ func endName(r store.Run) string {
 	return "interrupted"
 }
 
+// OfferProject implements control.Backend.
+func (b backend) OfferProject(ctx context.Context, path string) error {
+	return b.settings.offerProject(ctx, path)
+}
+
 // Pair implements control.Backend. reachable asks for a pairing a phone can use; otherwise one for a client on this
 // computer is made, and the notice says why no phone can use it.
 func (b backend) Pair(ctx context.Context, label string, forPhone bool) (*control.Pairing, error) {

@@ -7,11 +7,13 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/openphone-host/openphone/host/config"
 	"github.com/openphone-host/openphone/host/control"
@@ -27,6 +29,7 @@ const demoID = "demo"
 
 const (
 	enabledKey = "runtime.enabled." // + instance: "true" or "false", a person's choice on the command line
+	projectKey = "projects"         // JSON array of absolute paths, latest first
 	secretKey  = "instance.secret"  // 64 hex digits; the secrets of all instances are derived from it
 )
 
@@ -35,6 +38,8 @@ type settings struct {
 	file   *config.File
 	store  *store.Store
 	secret string
+
+	offering sync.Mutex // serialises offerProject
 }
 
 func newSettings(ctx context.Context, home string, st *store.Store, logs *obs.Logs) (*settings, error) {
@@ -129,6 +134,38 @@ func (s *settings) setEnabled(ctx context.Context, id string, enabled bool) erro
 		v = "true"
 	}
 	return s.store.SetMeta(ctx, enabledKey+id, v)
+}
+
+// maxProjects is how many offered directories are remembered.
+const maxProjects = 100
+
+// projects lists the directories a person offered on this computer, latest first.
+func (s *settings) projects() []string {
+	var list []string
+	if v, ok, err := s.store.Meta(context.Background(), projectKey); err == nil && ok {
+		_ = json.Unmarshal([]byte(v), &list) // written by offerProject alone
+	}
+	return list
+}
+
+// offerProject remembers a directory. Errors: project_unavailable.
+func (s *settings) offerProject(ctx context.Context, path string) error {
+	info, err := os.Stat(path)
+	if err != nil || !info.IsDir() || !filepath.IsAbs(path) {
+		return codes.New(codes.ProjectUnavailable).Because(err)
+	}
+	if path, err = filepath.EvalSymlinks(path); err != nil {
+		return codes.New(codes.ProjectUnavailable).Because(err)
+	}
+	s.offering.Lock()
+	defer s.offering.Unlock()
+	list := slices.DeleteFunc(s.projects(), func(p string) bool { return p == path })
+	list = append([]string{path}, list...)
+	raw, err := json.Marshal(list[:min(len(list), maxProjects)])
+	if err != nil {
+		return err
+	}
+	return s.store.SetMeta(ctx, projectKey, string(raw))
 }
 
 // instanceSecret is stable until the data directory is lost: plugins derive keys from it.

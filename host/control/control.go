@@ -53,6 +53,8 @@ type Backend interface {
 	Reload(ctx context.Context) (applied, restart []string, err error)
 	// Receipts gives the receipts of a conversation, newest first.
 	Receipts(ctx context.Context, runtime, sessionID string) ([]Receipt, error)
+	// OfferProject lets conversations be started in a directory, from now on.
+	OfferProject(ctx context.Context, path string) error
 	// Pair makes a direct pairing; see ControlService.PairDirect.
 	Pair(ctx context.Context, label string, reachable bool) (*Pairing, error)
 	// Phones lists pairings, newest first.

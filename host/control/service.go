@@ -184,6 +184,10 @@ func (s *service) UpgradeRuntime(ctx context.Context, r *controlv1.UpgradeRuntim
 	return &controlv1.UpgradeRuntimeResponse{Runtime: runtimeStatus(i.Snapshot())}, nil
 }
 
+func (s *service) OfferProject(ctx context.Context, r *controlv1.OfferProjectRequest) (*controlv1.OfferProjectResponse, error) {
+	return &controlv1.OfferProjectResponse{}, s.opt.Backend.OfferProject(ctx, r.GetPath())
+}
+
 func (s *service) PairDirect(ctx context.Context, r *controlv1.PairDirectRequest) (*controlv1.PairDirectResponse, error) {
 	p, err := s.opt.Backend.Pair(ctx, r.GetLabel(), r.GetReachable())
 	if err != nil {

@@ -26,6 +26,8 @@ type Options struct {
 	NativeKey func(nativeID string) string
 	// ProjectPath is the one project of the instance; empty: the whole computer.
 	ProjectPath string
+	// Projects gives directories the person offered on this computer, absolute, latest first; nil: none.
+	Projects func() []string
 	// Autonomy is the highest level the person allows this runtime; unspecified: ask before each action.
 	Autonomy runtime.Autonomy
 	// MaxSessions bounds the conversations of our own; default 1000.
@@ -85,7 +87,7 @@ type Conversations struct {
 // is changed by the holder of write alone, on disk first; what the runtime tells about it is kept as it comes.
 type conversation struct {
 	key string
-	// write serialises everything that changes the conversation, also in the runtime; see lock.
+	// write serialises everything that changes the conversation, also in the runtime; see lock and docs/locks.md.
 	write    chan struct{}
 	isOwn    bool
 	deleted  bool

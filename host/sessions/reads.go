@@ -89,6 +89,11 @@ func (c *Conversations) Projects(ctx context.Context) ([]Project, error) {
 	if err != nil {
 		return nil, err
 	}
+	if c.opts.Projects != nil {
+		for _, path := range c.opts.Projects() {
+			list = append(list, runtime.Project{Path: path})
+		}
+	}
 	var projects []Project
 	seen := map[string]bool{}
 	for _, p := range list {

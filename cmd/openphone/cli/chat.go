@@ -42,6 +42,9 @@ func (a *app) chat() *cobra.Command {
 			return err
 		}
 		defer t.leave()
+		if o.Session == "" && !o.Follow {
+			t.offer(c.Context(), o.Project)
+		}
 		o.URL, o.Token, o.Backend = t.url, t.token, t.backend
 		o.JSON, o.Out = a.json, a.Out
 		o.Interactive = isTerminal(a.In) && isTerminal(a.Out)

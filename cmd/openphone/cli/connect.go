@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -49,6 +50,7 @@ func (a *app) onHost(name, short, example string, run func(*cobra.Command, *host
 // terminal is a pairing for one chat: made when it begins, revoked when it ends.
 type terminal struct {
 	url, token, backend string
+	offer               func(ctx context.Context, project string)
 	leave               func()
 }
 
@@ -75,7 +77,14 @@ func (a *app) terminalPhone(ctx context.Context, runtimeID string) (terminal, er
 		h.close()
 		return terminal{}, err
 	}
-	t := terminal{backend: runtimeID, leave: func() {
+	// A conversation in this terminal is about this directory, or the one that was named; a name that is no directory is
+	// looked for among the projects the agent knows.
+	offer := func(ctx context.Context, project string) {
+		if path, err := filepath.Abs(project); err == nil {
+			_, _ = h.OfferProject(ctx, &controlv1.OfferProjectRequest{Path: path})
+		}
+	}
+	t := terminal{backend: runtimeID, offer: offer, leave: func() {
 		_, _ = h.RevokePhone(context.WithoutCancel(ctx), &controlv1.RevokePhoneRequest{Id: pairing.PhoneId})
 		h.close()
 	}}

@@ -2506,6 +2506,89 @@ func (x *Pending) GetRunId() string {
 	return ""
 }
 
+// OfferProjectRequest names the directory.
+type OfferProjectRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Absolute path of an existing directory.
+	Path          string `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OfferProjectRequest) Reset() {
+	*x = OfferProjectRequest{}
+	mi := &file_openphone_control_v1_control_proto_msgTypes[40]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OfferProjectRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OfferProjectRequest) ProtoMessage() {}
+
+func (x *OfferProjectRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_openphone_control_v1_control_proto_msgTypes[40]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OfferProjectRequest.ProtoReflect.Descriptor instead.
+func (*OfferProjectRequest) Descriptor() ([]byte, []int) {
+	return file_openphone_control_v1_control_proto_rawDescGZIP(), []int{40}
+}
+
+func (x *OfferProjectRequest) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+// OfferProjectResponse is empty.
+type OfferProjectResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OfferProjectResponse) Reset() {
+	*x = OfferProjectResponse{}
+	mi := &file_openphone_control_v1_control_proto_msgTypes[41]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OfferProjectResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OfferProjectResponse) ProtoMessage() {}
+
+func (x *OfferProjectResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_openphone_control_v1_control_proto_msgTypes[41]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OfferProjectResponse.ProtoReflect.Descriptor instead.
+func (*OfferProjectResponse) Descriptor() ([]byte, []int) {
+	return file_openphone_control_v1_control_proto_rawDescGZIP(), []int{41}
+}
+
 // PairDirectRequest describes the phone.
 type PairDirectRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2520,7 +2603,7 @@ type PairDirectRequest struct {
 
 func (x *PairDirectRequest) Reset() {
 	*x = PairDirectRequest{}
-	mi := &file_openphone_control_v1_control_proto_msgTypes[40]
+	mi := &file_openphone_control_v1_control_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2532,7 +2615,7 @@ func (x *PairDirectRequest) String() string {
 func (*PairDirectRequest) ProtoMessage() {}
 
 func (x *PairDirectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_openphone_control_v1_control_proto_msgTypes[40]
+	mi := &file_openphone_control_v1_control_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2545,7 +2628,7 @@ func (x *PairDirectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PairDirectRequest.ProtoReflect.Descriptor instead.
 func (*PairDirectRequest) Descriptor() ([]byte, []int) {
-	return file_openphone_control_v1_control_proto_rawDescGZIP(), []int{40}
+	return file_openphone_control_v1_control_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *PairDirectRequest) GetLabel() string {
@@ -2577,7 +2660,7 @@ type PairDirectResponse struct {
 
 func (x *PairDirectResponse) Reset() {
 	*x = PairDirectResponse{}
-	mi := &file_openphone_control_v1_control_proto_msgTypes[41]
+	mi := &file_openphone_control_v1_control_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2589,7 +2672,7 @@ func (x *PairDirectResponse) String() string {
 func (*PairDirectResponse) ProtoMessage() {}
 
 func (x *PairDirectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_openphone_control_v1_control_proto_msgTypes[41]
+	mi := &file_openphone_control_v1_control_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2602,7 +2685,7 @@ func (x *PairDirectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PairDirectResponse.ProtoReflect.Descriptor instead.
 func (*PairDirectResponse) Descriptor() ([]byte, []int) {
-	return file_openphone_control_v1_control_proto_rawDescGZIP(), []int{41}
+	return file_openphone_control_v1_control_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *PairDirectResponse) GetBackends() []*PairedBackend {
@@ -2643,7 +2726,7 @@ type PairedBackend struct {
 
 func (x *PairedBackend) Reset() {
 	*x = PairedBackend{}
-	mi := &file_openphone_control_v1_control_proto_msgTypes[42]
+	mi := &file_openphone_control_v1_control_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2655,7 +2738,7 @@ func (x *PairedBackend) String() string {
 func (*PairedBackend) ProtoMessage() {}
 
 func (x *PairedBackend) ProtoReflect() protoreflect.Message {
-	mi := &file_openphone_control_v1_control_proto_msgTypes[42]
+	mi := &file_openphone_control_v1_control_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2668,7 +2751,7 @@ func (x *PairedBackend) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PairedBackend.ProtoReflect.Descriptor instead.
 func (*PairedBackend) Descriptor() ([]byte, []int) {
-	return file_openphone_control_v1_control_proto_rawDescGZIP(), []int{42}
+	return file_openphone_control_v1_control_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *PairedBackend) GetBackend() string {
@@ -2708,7 +2791,7 @@ type ListPhonesRequest struct {
 
 func (x *ListPhonesRequest) Reset() {
 	*x = ListPhonesRequest{}
-	mi := &file_openphone_control_v1_control_proto_msgTypes[43]
+	mi := &file_openphone_control_v1_control_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2720,7 +2803,7 @@ func (x *ListPhonesRequest) String() string {
 func (*ListPhonesRequest) ProtoMessage() {}
 
 func (x *ListPhonesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_openphone_control_v1_control_proto_msgTypes[43]
+	mi := &file_openphone_control_v1_control_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2733,7 +2816,7 @@ func (x *ListPhonesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPhonesRequest.ProtoReflect.Descriptor instead.
 func (*ListPhonesRequest) Descriptor() ([]byte, []int) {
-	return file_openphone_control_v1_control_proto_rawDescGZIP(), []int{43}
+	return file_openphone_control_v1_control_proto_rawDescGZIP(), []int{45}
 }
 
 // ListPhonesResponse lists pairings.
@@ -2747,7 +2830,7 @@ type ListPhonesResponse struct {
 
 func (x *ListPhonesResponse) Reset() {
 	*x = ListPhonesResponse{}
-	mi := &file_openphone_control_v1_control_proto_msgTypes[44]
+	mi := &file_openphone_control_v1_control_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2759,7 +2842,7 @@ func (x *ListPhonesResponse) String() string {
 func (*ListPhonesResponse) ProtoMessage() {}
 
 func (x *ListPhonesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_openphone_control_v1_control_proto_msgTypes[44]
+	mi := &file_openphone_control_v1_control_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2772,7 +2855,7 @@ func (x *ListPhonesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPhonesResponse.ProtoReflect.Descriptor instead.
 func (*ListPhonesResponse) Descriptor() ([]byte, []int) {
-	return file_openphone_control_v1_control_proto_rawDescGZIP(), []int{44}
+	return file_openphone_control_v1_control_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *ListPhonesResponse) GetPhones() []*Phone {
@@ -2805,7 +2888,7 @@ type Phone struct {
 
 func (x *Phone) Reset() {
 	*x = Phone{}
-	mi := &file_openphone_control_v1_control_proto_msgTypes[45]
+	mi := &file_openphone_control_v1_control_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2817,7 +2900,7 @@ func (x *Phone) String() string {
 func (*Phone) ProtoMessage() {}
 
 func (x *Phone) ProtoReflect() protoreflect.Message {
-	mi := &file_openphone_control_v1_control_proto_msgTypes[45]
+	mi := &file_openphone_control_v1_control_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2830,7 +2913,7 @@ func (x *Phone) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Phone.ProtoReflect.Descriptor instead.
 func (*Phone) Descriptor() ([]byte, []int) {
-	return file_openphone_control_v1_control_proto_rawDescGZIP(), []int{45}
+	return file_openphone_control_v1_control_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Phone) GetId() string {
@@ -2893,7 +2976,7 @@ type RevokePhoneRequest struct {
 
 func (x *RevokePhoneRequest) Reset() {
 	*x = RevokePhoneRequest{}
-	mi := &file_openphone_control_v1_control_proto_msgTypes[46]
+	mi := &file_openphone_control_v1_control_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2905,7 +2988,7 @@ func (x *RevokePhoneRequest) String() string {
 func (*RevokePhoneRequest) ProtoMessage() {}
 
 func (x *RevokePhoneRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_openphone_control_v1_control_proto_msgTypes[46]
+	mi := &file_openphone_control_v1_control_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2918,7 +3001,7 @@ func (x *RevokePhoneRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokePhoneRequest.ProtoReflect.Descriptor instead.
 func (*RevokePhoneRequest) Descriptor() ([]byte, []int) {
-	return file_openphone_control_v1_control_proto_rawDescGZIP(), []int{46}
+	return file_openphone_control_v1_control_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *RevokePhoneRequest) GetId() string {
@@ -2939,7 +3022,7 @@ type RevokePhoneResponse struct {
 
 func (x *RevokePhoneResponse) Reset() {
 	*x = RevokePhoneResponse{}
-	mi := &file_openphone_control_v1_control_proto_msgTypes[47]
+	mi := &file_openphone_control_v1_control_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2951,7 +3034,7 @@ func (x *RevokePhoneResponse) String() string {
 func (*RevokePhoneResponse) ProtoMessage() {}
 
 func (x *RevokePhoneResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_openphone_control_v1_control_proto_msgTypes[47]
+	mi := &file_openphone_control_v1_control_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2964,7 +3047,7 @@ func (x *RevokePhoneResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokePhoneResponse.ProtoReflect.Descriptor instead.
 func (*RevokePhoneResponse) Descriptor() ([]byte, []int) {
-	return file_openphone_control_v1_control_proto_rawDescGZIP(), []int{47}
+	return file_openphone_control_v1_control_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *RevokePhoneResponse) GetPhone() *Phone {
@@ -3141,7 +3224,10 @@ const file_openphone_control_v1_control_proto_rawDesc = "" +
 	"\aPending\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x15\n" +
-	"\x06run_id\x18\x03 \x01(\tR\x05runId\"G\n" +
+	"\x06run_id\x18\x03 \x01(\tR\x05runId\")\n" +
+	"\x13OfferProjectRequest\x12\x12\n" +
+	"\x04path\x18\x01 \x01(\tR\x04path\"\x16\n" +
+	"\x14OfferProjectResponse\"G\n" +
 	"\x11PairDirectRequest\x12\x14\n" +
 	"\x05label\x18\x01 \x01(\tR\x05label\x12\x1c\n" +
 	"\treachable\x18\x02 \x01(\bR\treachable\"\x88\x01\n" +
@@ -3176,7 +3262,7 @@ const file_openphone_control_v1_control_proto_rawDesc = "" +
 	"\x18CHECK_RESULT_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fCHECK_RESULT_OK\x10\x01\x12\x18\n" +
 	"\x14CHECK_RESULT_WARNING\x10\x02\x12\x17\n" +
-	"\x13CHECK_RESULT_FAILED\x10\x032\x80\x0f\n" +
+	"\x13CHECK_RESULT_FAILED\x10\x032\xe7\x0f\n" +
 	"\x0eControlService\x12\\\n" +
 	"\tGetStatus\x12&.openphone.control.v1.GetStatusRequest\x1a'.openphone.control.v1.GetStatusResponse\x12d\n" +
 	"\vWatchStatus\x12(.openphone.control.v1.WatchStatusRequest\x1a).openphone.control.v1.WatchStatusResponse0\x01\x12Y\n" +
@@ -3194,7 +3280,8 @@ const file_openphone_control_v1_control_proto_rawDesc = "" +
 	"\x0eDisableRuntime\x12+.openphone.control.v1.DisableRuntimeRequest\x1a,.openphone.control.v1.DisableRuntimeResponse\x12k\n" +
 	"\x0eUpgradeRuntime\x12+.openphone.control.v1.UpgradeRuntimeRequest\x1a,.openphone.control.v1.UpgradeRuntimeResponse\x12e\n" +
 	"\fListSessions\x12).openphone.control.v1.ListSessionsRequest\x1a*.openphone.control.v1.ListSessionsResponse\x12b\n" +
-	"\vShowSession\x12(.openphone.control.v1.ShowSessionRequest\x1a).openphone.control.v1.ShowSessionResponse\x12_\n" +
+	"\vShowSession\x12(.openphone.control.v1.ShowSessionRequest\x1a).openphone.control.v1.ShowSessionResponse\x12e\n" +
+	"\fOfferProject\x12).openphone.control.v1.OfferProjectRequest\x1a*.openphone.control.v1.OfferProjectResponse\x12_\n" +
 	"\n" +
 	"PairDirect\x12'.openphone.control.v1.PairDirectRequest\x1a(.openphone.control.v1.PairDirectResponse\x12_\n" +
 	"\n" +
@@ -3215,7 +3302,7 @@ func file_openphone_control_v1_control_proto_rawDescGZIP() []byte {
 }
 
 var file_openphone_control_v1_control_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_openphone_control_v1_control_proto_msgTypes = make([]protoimpl.MessageInfo, 49)
+var file_openphone_control_v1_control_proto_msgTypes = make([]protoimpl.MessageInfo, 51)
 var file_openphone_control_v1_control_proto_goTypes = []any{
 	(CheckResult)(0),               // 0: openphone.control.v1.CheckResult
 	(*GetStatusRequest)(nil),       // 1: openphone.control.v1.GetStatusRequest
@@ -3258,31 +3345,33 @@ var file_openphone_control_v1_control_proto_goTypes = []any{
 	(*ShowSessionResponse)(nil),    // 38: openphone.control.v1.ShowSessionResponse
 	(*Receipt)(nil),                // 39: openphone.control.v1.Receipt
 	(*Pending)(nil),                // 40: openphone.control.v1.Pending
-	(*PairDirectRequest)(nil),      // 41: openphone.control.v1.PairDirectRequest
-	(*PairDirectResponse)(nil),     // 42: openphone.control.v1.PairDirectResponse
-	(*PairedBackend)(nil),          // 43: openphone.control.v1.PairedBackend
-	(*ListPhonesRequest)(nil),      // 44: openphone.control.v1.ListPhonesRequest
-	(*ListPhonesResponse)(nil),     // 45: openphone.control.v1.ListPhonesResponse
-	(*Phone)(nil),                  // 46: openphone.control.v1.Phone
-	(*RevokePhoneRequest)(nil),     // 47: openphone.control.v1.RevokePhoneRequest
-	(*RevokePhoneResponse)(nil),    // 48: openphone.control.v1.RevokePhoneResponse
-	nil,                            // 49: openphone.control.v1.LogRecord.AttributesEntry
-	(*timestamppb.Timestamp)(nil),  // 50: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),    // 51: google.protobuf.Duration
+	(*OfferProjectRequest)(nil),    // 41: openphone.control.v1.OfferProjectRequest
+	(*OfferProjectResponse)(nil),   // 42: openphone.control.v1.OfferProjectResponse
+	(*PairDirectRequest)(nil),      // 43: openphone.control.v1.PairDirectRequest
+	(*PairDirectResponse)(nil),     // 44: openphone.control.v1.PairDirectResponse
+	(*PairedBackend)(nil),          // 45: openphone.control.v1.PairedBackend
+	(*ListPhonesRequest)(nil),      // 46: openphone.control.v1.ListPhonesRequest
+	(*ListPhonesResponse)(nil),     // 47: openphone.control.v1.ListPhonesResponse
+	(*Phone)(nil),                  // 48: openphone.control.v1.Phone
+	(*RevokePhoneRequest)(nil),     // 49: openphone.control.v1.RevokePhoneRequest
+	(*RevokePhoneResponse)(nil),    // 50: openphone.control.v1.RevokePhoneResponse
+	nil,                            // 51: openphone.control.v1.LogRecord.AttributesEntry
+	(*timestamppb.Timestamp)(nil),  // 52: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),    // 53: google.protobuf.Duration
 }
 var file_openphone_control_v1_control_proto_depIdxs = []int32{
 	5,  // 0: openphone.control.v1.GetStatusResponse.status:type_name -> openphone.control.v1.HostStatus
 	5,  // 1: openphone.control.v1.WatchStatusResponse.status:type_name -> openphone.control.v1.HostStatus
-	50, // 2: openphone.control.v1.HostStatus.started_at:type_name -> google.protobuf.Timestamp
+	52, // 2: openphone.control.v1.HostStatus.started_at:type_name -> google.protobuf.Timestamp
 	6,  // 3: openphone.control.v1.HostStatus.runtimes:type_name -> openphone.control.v1.RuntimeStatus
-	50, // 4: openphone.control.v1.RuntimeStatus.since:type_name -> google.protobuf.Timestamp
-	50, // 5: openphone.control.v1.RuntimeStatus.retry_at:type_name -> google.protobuf.Timestamp
+	52, // 4: openphone.control.v1.RuntimeStatus.since:type_name -> google.protobuf.Timestamp
+	52, // 5: openphone.control.v1.RuntimeStatus.retry_at:type_name -> google.protobuf.Timestamp
 	9,  // 6: openphone.control.v1.DiagnoseResponse.checks:type_name -> openphone.control.v1.Check
 	0,  // 7: openphone.control.v1.Check.result:type_name -> openphone.control.v1.CheckResult
-	51, // 8: openphone.control.v1.ShutdownRequest.drain:type_name -> google.protobuf.Duration
+	53, // 8: openphone.control.v1.ShutdownRequest.drain:type_name -> google.protobuf.Duration
 	14, // 9: openphone.control.v1.ReadLogsResponse.records:type_name -> openphone.control.v1.LogRecord
-	50, // 10: openphone.control.v1.LogRecord.at:type_name -> google.protobuf.Timestamp
-	49, // 11: openphone.control.v1.LogRecord.attributes:type_name -> openphone.control.v1.LogRecord.AttributesEntry
+	52, // 10: openphone.control.v1.LogRecord.at:type_name -> google.protobuf.Timestamp
+	51, // 11: openphone.control.v1.LogRecord.attributes:type_name -> openphone.control.v1.LogRecord.AttributesEntry
 	21, // 12: openphone.control.v1.ShowConfigResponse.settings:type_name -> openphone.control.v1.Setting
 	6,  // 13: openphone.control.v1.ListRuntimesResponse.runtimes:type_name -> openphone.control.v1.RuntimeStatus
 	6,  // 14: openphone.control.v1.RestartRuntimeResponse.runtime:type_name -> openphone.control.v1.RuntimeStatus
@@ -3290,19 +3379,19 @@ var file_openphone_control_v1_control_proto_depIdxs = []int32{
 	6,  // 16: openphone.control.v1.DisableRuntimeResponse.runtime:type_name -> openphone.control.v1.RuntimeStatus
 	6,  // 17: openphone.control.v1.UpgradeRuntimeResponse.runtime:type_name -> openphone.control.v1.RuntimeStatus
 	36, // 18: openphone.control.v1.ListSessionsResponse.sessions:type_name -> openphone.control.v1.Conversation
-	50, // 19: openphone.control.v1.Conversation.updated_at:type_name -> google.protobuf.Timestamp
+	52, // 19: openphone.control.v1.Conversation.updated_at:type_name -> google.protobuf.Timestamp
 	36, // 20: openphone.control.v1.ShowSessionResponse.session:type_name -> openphone.control.v1.Conversation
 	39, // 21: openphone.control.v1.ShowSessionResponse.receipts:type_name -> openphone.control.v1.Receipt
 	40, // 22: openphone.control.v1.ShowSessionResponse.pending:type_name -> openphone.control.v1.Pending
-	50, // 23: openphone.control.v1.Receipt.accepted_at:type_name -> google.protobuf.Timestamp
-	50, // 24: openphone.control.v1.Receipt.ended_at:type_name -> google.protobuf.Timestamp
-	43, // 25: openphone.control.v1.PairDirectResponse.backends:type_name -> openphone.control.v1.PairedBackend
-	46, // 26: openphone.control.v1.ListPhonesResponse.phones:type_name -> openphone.control.v1.Phone
-	50, // 27: openphone.control.v1.Phone.created_at:type_name -> google.protobuf.Timestamp
-	50, // 28: openphone.control.v1.Phone.first_used:type_name -> google.protobuf.Timestamp
-	50, // 29: openphone.control.v1.Phone.last_used:type_name -> google.protobuf.Timestamp
-	50, // 30: openphone.control.v1.Phone.revoked_at:type_name -> google.protobuf.Timestamp
-	46, // 31: openphone.control.v1.RevokePhoneResponse.phone:type_name -> openphone.control.v1.Phone
+	52, // 23: openphone.control.v1.Receipt.accepted_at:type_name -> google.protobuf.Timestamp
+	52, // 24: openphone.control.v1.Receipt.ended_at:type_name -> google.protobuf.Timestamp
+	45, // 25: openphone.control.v1.PairDirectResponse.backends:type_name -> openphone.control.v1.PairedBackend
+	48, // 26: openphone.control.v1.ListPhonesResponse.phones:type_name -> openphone.control.v1.Phone
+	52, // 27: openphone.control.v1.Phone.created_at:type_name -> google.protobuf.Timestamp
+	52, // 28: openphone.control.v1.Phone.first_used:type_name -> google.protobuf.Timestamp
+	52, // 29: openphone.control.v1.Phone.last_used:type_name -> google.protobuf.Timestamp
+	52, // 30: openphone.control.v1.Phone.revoked_at:type_name -> google.protobuf.Timestamp
+	48, // 31: openphone.control.v1.RevokePhoneResponse.phone:type_name -> openphone.control.v1.Phone
 	1,  // 32: openphone.control.v1.ControlService.GetStatus:input_type -> openphone.control.v1.GetStatusRequest
 	3,  // 33: openphone.control.v1.ControlService.WatchStatus:input_type -> openphone.control.v1.WatchStatusRequest
 	7,  // 34: openphone.control.v1.ControlService.Diagnose:input_type -> openphone.control.v1.DiagnoseRequest
@@ -3319,30 +3408,32 @@ var file_openphone_control_v1_control_proto_depIdxs = []int32{
 	32, // 45: openphone.control.v1.ControlService.UpgradeRuntime:input_type -> openphone.control.v1.UpgradeRuntimeRequest
 	34, // 46: openphone.control.v1.ControlService.ListSessions:input_type -> openphone.control.v1.ListSessionsRequest
 	37, // 47: openphone.control.v1.ControlService.ShowSession:input_type -> openphone.control.v1.ShowSessionRequest
-	41, // 48: openphone.control.v1.ControlService.PairDirect:input_type -> openphone.control.v1.PairDirectRequest
-	44, // 49: openphone.control.v1.ControlService.ListPhones:input_type -> openphone.control.v1.ListPhonesRequest
-	47, // 50: openphone.control.v1.ControlService.RevokePhone:input_type -> openphone.control.v1.RevokePhoneRequest
-	2,  // 51: openphone.control.v1.ControlService.GetStatus:output_type -> openphone.control.v1.GetStatusResponse
-	4,  // 52: openphone.control.v1.ControlService.WatchStatus:output_type -> openphone.control.v1.WatchStatusResponse
-	8,  // 53: openphone.control.v1.ControlService.Diagnose:output_type -> openphone.control.v1.DiagnoseResponse
-	11, // 54: openphone.control.v1.ControlService.Shutdown:output_type -> openphone.control.v1.ShutdownResponse
-	13, // 55: openphone.control.v1.ControlService.ReadLogs:output_type -> openphone.control.v1.ReadLogsResponse
-	16, // 56: openphone.control.v1.ControlService.SetLogLevel:output_type -> openphone.control.v1.SetLogLevelResponse
-	18, // 57: openphone.control.v1.ControlService.ReadMetrics:output_type -> openphone.control.v1.ReadMetricsResponse
-	20, // 58: openphone.control.v1.ControlService.ShowConfig:output_type -> openphone.control.v1.ShowConfigResponse
-	23, // 59: openphone.control.v1.ControlService.ReloadConfig:output_type -> openphone.control.v1.ReloadConfigResponse
-	25, // 60: openphone.control.v1.ControlService.ListRuntimes:output_type -> openphone.control.v1.ListRuntimesResponse
-	27, // 61: openphone.control.v1.ControlService.RestartRuntime:output_type -> openphone.control.v1.RestartRuntimeResponse
-	29, // 62: openphone.control.v1.ControlService.EnableRuntime:output_type -> openphone.control.v1.EnableRuntimeResponse
-	31, // 63: openphone.control.v1.ControlService.DisableRuntime:output_type -> openphone.control.v1.DisableRuntimeResponse
-	33, // 64: openphone.control.v1.ControlService.UpgradeRuntime:output_type -> openphone.control.v1.UpgradeRuntimeResponse
-	35, // 65: openphone.control.v1.ControlService.ListSessions:output_type -> openphone.control.v1.ListSessionsResponse
-	38, // 66: openphone.control.v1.ControlService.ShowSession:output_type -> openphone.control.v1.ShowSessionResponse
-	42, // 67: openphone.control.v1.ControlService.PairDirect:output_type -> openphone.control.v1.PairDirectResponse
-	45, // 68: openphone.control.v1.ControlService.ListPhones:output_type -> openphone.control.v1.ListPhonesResponse
-	48, // 69: openphone.control.v1.ControlService.RevokePhone:output_type -> openphone.control.v1.RevokePhoneResponse
-	51, // [51:70] is the sub-list for method output_type
-	32, // [32:51] is the sub-list for method input_type
+	41, // 48: openphone.control.v1.ControlService.OfferProject:input_type -> openphone.control.v1.OfferProjectRequest
+	43, // 49: openphone.control.v1.ControlService.PairDirect:input_type -> openphone.control.v1.PairDirectRequest
+	46, // 50: openphone.control.v1.ControlService.ListPhones:input_type -> openphone.control.v1.ListPhonesRequest
+	49, // 51: openphone.control.v1.ControlService.RevokePhone:input_type -> openphone.control.v1.RevokePhoneRequest
+	2,  // 52: openphone.control.v1.ControlService.GetStatus:output_type -> openphone.control.v1.GetStatusResponse
+	4,  // 53: openphone.control.v1.ControlService.WatchStatus:output_type -> openphone.control.v1.WatchStatusResponse
+	8,  // 54: openphone.control.v1.ControlService.Diagnose:output_type -> openphone.control.v1.DiagnoseResponse
+	11, // 55: openphone.control.v1.ControlService.Shutdown:output_type -> openphone.control.v1.ShutdownResponse
+	13, // 56: openphone.control.v1.ControlService.ReadLogs:output_type -> openphone.control.v1.ReadLogsResponse
+	16, // 57: openphone.control.v1.ControlService.SetLogLevel:output_type -> openphone.control.v1.SetLogLevelResponse
+	18, // 58: openphone.control.v1.ControlService.ReadMetrics:output_type -> openphone.control.v1.ReadMetricsResponse
+	20, // 59: openphone.control.v1.ControlService.ShowConfig:output_type -> openphone.control.v1.ShowConfigResponse
+	23, // 60: openphone.control.v1.ControlService.ReloadConfig:output_type -> openphone.control.v1.ReloadConfigResponse
+	25, // 61: openphone.control.v1.ControlService.ListRuntimes:output_type -> openphone.control.v1.ListRuntimesResponse
+	27, // 62: openphone.control.v1.ControlService.RestartRuntime:output_type -> openphone.control.v1.RestartRuntimeResponse
+	29, // 63: openphone.control.v1.ControlService.EnableRuntime:output_type -> openphone.control.v1.EnableRuntimeResponse
+	31, // 64: openphone.control.v1.ControlService.DisableRuntime:output_type -> openphone.control.v1.DisableRuntimeResponse
+	33, // 65: openphone.control.v1.ControlService.UpgradeRuntime:output_type -> openphone.control.v1.UpgradeRuntimeResponse
+	35, // 66: openphone.control.v1.ControlService.ListSessions:output_type -> openphone.control.v1.ListSessionsResponse
+	38, // 67: openphone.control.v1.ControlService.ShowSession:output_type -> openphone.control.v1.ShowSessionResponse
+	42, // 68: openphone.control.v1.ControlService.OfferProject:output_type -> openphone.control.v1.OfferProjectResponse
+	44, // 69: openphone.control.v1.ControlService.PairDirect:output_type -> openphone.control.v1.PairDirectResponse
+	47, // 70: openphone.control.v1.ControlService.ListPhones:output_type -> openphone.control.v1.ListPhonesResponse
+	50, // 71: openphone.control.v1.ControlService.RevokePhone:output_type -> openphone.control.v1.RevokePhoneResponse
+	52, // [52:72] is the sub-list for method output_type
+	32, // [32:52] is the sub-list for method input_type
 	32, // [32:32] is the sub-list for extension type_name
 	32, // [32:32] is the sub-list for extension extendee
 	0,  // [0:32] is the sub-list for field type_name
@@ -3360,7 +3451,7 @@ func file_openphone_control_v1_control_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_openphone_control_v1_control_proto_rawDesc), len(file_openphone_control_v1_control_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   49,
+			NumMessages:   51,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

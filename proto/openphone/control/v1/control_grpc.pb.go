@@ -45,6 +45,7 @@ const (
 	ControlService_UpgradeRuntime_FullMethodName = "/openphone.control.v1.ControlService/UpgradeRuntime"
 	ControlService_ListSessions_FullMethodName   = "/openphone.control.v1.ControlService/ListSessions"
 	ControlService_ShowSession_FullMethodName    = "/openphone.control.v1.ControlService/ShowSession"
+	ControlService_OfferProject_FullMethodName   = "/openphone.control.v1.ControlService/OfferProject"
 	ControlService_PairDirect_FullMethodName     = "/openphone.control.v1.ControlService/PairDirect"
 	ControlService_ListPhones_FullMethodName     = "/openphone.control.v1.ControlService/ListPhones"
 	ControlService_RevokePhone_FullMethodName    = "/openphone.control.v1.ControlService/RevokePhone"
@@ -187,6 +188,15 @@ type ControlServiceClient interface {
 	// Errors: runtime_unknown, session_unknown.
 	// Since: 1.0.
 	ShowSession(ctx context.Context, in *ShowSessionRequest, opts ...grpc.CallOption) (*ShowSessionResponse, error)
+	// OfferProject lets conversations be started in a directory, besides those a runtime knows by itself. Only the person
+	// at this computer can do so; a phone chooses from what is offered.
+	//
+	// Deadline: io.
+	// Idempotent: yes.
+	// Outcome: kept on disk; the 100 offered last are remembered.
+	// Errors: project_unavailable.
+	// Since: 1.0.
+	OfferProject(ctx context.Context, in *OfferProjectRequest, opts ...grpc.CallOption) (*OfferProjectResponse, error)
 	// PairDirect makes a pairing for a phone that reaches this computer directly. The token is told once, here.
 	//
 	// Deadline: io.
@@ -399,6 +409,16 @@ func (c *controlServiceClient) ShowSession(ctx context.Context, in *ShowSessionR
 	return out, nil
 }
 
+func (c *controlServiceClient) OfferProject(ctx context.Context, in *OfferProjectRequest, opts ...grpc.CallOption) (*OfferProjectResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(OfferProjectResponse)
+	err := c.cc.Invoke(ctx, ControlService_OfferProject_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *controlServiceClient) PairDirect(ctx context.Context, in *PairDirectRequest, opts ...grpc.CallOption) (*PairDirectResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(PairDirectResponse)
@@ -566,6 +586,15 @@ type ControlServiceServer interface {
 	// Errors: runtime_unknown, session_unknown.
 	// Since: 1.0.
 	ShowSession(context.Context, *ShowSessionRequest) (*ShowSessionResponse, error)
+	// OfferProject lets conversations be started in a directory, besides those a runtime knows by itself. Only the person
+	// at this computer can do so; a phone chooses from what is offered.
+	//
+	// Deadline: io.
+	// Idempotent: yes.
+	// Outcome: kept on disk; the 100 offered last are remembered.
+	// Errors: project_unavailable.
+	// Since: 1.0.
+	OfferProject(context.Context, *OfferProjectRequest) (*OfferProjectResponse, error)
 	// PairDirect makes a pairing for a phone that reaches this computer directly. The token is told once, here.
 	//
 	// Deadline: io.
@@ -647,6 +676,9 @@ func (UnimplementedControlServiceServer) ListSessions(context.Context, *ListSess
 }
 func (UnimplementedControlServiceServer) ShowSession(context.Context, *ShowSessionRequest) (*ShowSessionResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ShowSession not implemented")
+}
+func (UnimplementedControlServiceServer) OfferProject(context.Context, *OfferProjectRequest) (*OfferProjectResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method OfferProject not implemented")
 }
 func (UnimplementedControlServiceServer) PairDirect(context.Context, *PairDirectRequest) (*PairDirectResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method PairDirect not implemented")
@@ -952,6 +984,24 @@ func _ControlService_ShowSession_Handler(srv interface{}, ctx context.Context, d
 	return interceptor(ctx, in, info, handler)
 }
 
+func _ControlService_OfferProject_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(OfferProjectRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ControlServiceServer).OfferProject(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ControlService_OfferProject_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ControlServiceServer).OfferProject(ctx, req.(*OfferProjectRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _ControlService_PairDirect_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(PairDirectRequest)
 	if err := dec(in); err != nil {
@@ -1068,6 +1118,10 @@ var ControlService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ShowSession",
 			Handler:    _ControlService_ShowSession_Handler,
+		},
+		{
+			MethodName: "OfferProject",
+			Handler:    _ControlService_OfferProject_Handler,
 		},
 		{
 			MethodName: "PairDirect",
