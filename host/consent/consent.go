@@ -97,8 +97,9 @@ type entry struct {
 	order    uint64
 	fence    uint64 // of the claim that counts
 	stage    stage
-	shown    bool          // Open has returned it, so its end is told too
-	deadline time.Duration // on the boot-time clock; 0: none
+	closure  runtime.Closure // of the end being written
+	shown    bool            // Open has returned it, so its end is told too
+	deadline time.Duration   // on the boot-time clock; 0: none
 }
 
 type stage int
@@ -279,6 +280,8 @@ func (b *Book) Claim(ctx context.Context, id, by string) (Ticket, error) {
 		refused = codes.InteractionAnswered
 	case e.stage == uncertain:
 		refused = codes.AnswerUnknown
+	case e.stage == closing && answered(e.closure):
+		refused = codes.InteractionAnswered
 	case e.stage != pending, e.deadline != 0 && now >= e.deadline:
 		refused = codes.InteractionNotPending
 	}
@@ -319,13 +322,15 @@ func (b *Book) past(ctx context.Context, id string) error {
 	if ok && known.State == store.Answering {
 		return codes.New(codes.InteractionAnswered)
 	}
-	if ok && known.State == store.Closed {
-		switch runtime.Closure(known.Closure) {
-		case runtime.ClosureAllowed, runtime.ClosureDenied, runtime.ClosureAnswered:
-			return codes.New(codes.InteractionAnswered)
-		}
+	if ok && known.State == store.Closed && answered(runtime.Closure(known.Closure)) {
+		return codes.New(codes.InteractionAnswered)
 	}
 	return codes.New(codes.InteractionNotPending)
+}
+
+// answered reports an end that somebody's answer made.
+func answered(c runtime.Closure) bool {
+	return c == runtime.ClosureAllowed || c == runtime.ClosureDenied || c == runtime.ClosureAnswered
 }
 
 func (e *entry) asked() Asked {

@@ -135,6 +135,45 @@ func TestSettle(t *testing.T) {
 	}
 }
 
+// Who comes while the end is being written is told the same as who comes after it.
+func TestLateWhileItEnds(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		end  func(*Book, Ticket) error
+		code string
+	}{
+		{"answered", func(b *Book, tk Ticket) error {
+			_, _, err := b.Settle(context.Background(), tk, Answer{Outcome: runtime.OutcomeDispatched, Closure: runtime.ClosureDenied})
+			return err
+		}, codes.InteractionAnswered},
+		{"closed by the runtime", func(b *Book, _ Ticket) error {
+			_, _, err := b.Close(context.Background(), "s", "1", runtime.ClosureExpired)
+			return err
+		}, codes.InteractionNotPending},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			m := newMemory()
+			b := book(t, m)
+			a := ask(t, b, "s", "r", approval("1", "x"))
+			tk, err := b.Claim(t.Context(), a.ID, "p")
+			if err != nil {
+				t.Fatal(err)
+			}
+			m.closing = func() {
+				_, err := b.Claim(t.Context(), a.ID, "q")
+				wantCode(t, err, c.code)
+			}
+			if err := c.end(b, tk); err != nil {
+				t.Fatal(err)
+			}
+			_, err = b.Claim(t.Context(), a.ID, "q")
+			wantCode(t, err, c.code)
+		})
+	}
+}
+
 func TestUnknownAnswerIsClearedByTheRuntime(t *testing.T) {
 	t.Parallel()
 	rules.Covers(t, "FAULT-02")

@@ -15,9 +15,9 @@ func (b *Book) Close(ctx context.Context, sessionKey, nativeID string, c runtime
 		b.mu.Unlock()
 		return Ended{}, false, nil
 	}
-	e.stage = closing
+	e.stage, e.closure = closing, c
 	b.mu.Unlock()
-	return b.end(ctx, e, c, "")
+	return b.end(ctx, e, "")
 }
 
 // CloseRun ends what a run still asks, before its own end is told.
@@ -32,11 +32,11 @@ func (b *Book) CloseSession(ctx context.Context, sessionKey string, c runtime.Cl
 
 // Lost cancels everything, because the plugin that asked is gone.
 func (b *Book) Lost(ctx context.Context) ([]Ended, error) {
-	list := b.take(func(*entry) bool { return true })
+	list := b.take(runtime.ClosureCancelled, func(*entry) bool { return true })
 	if len(list) == 0 {
 		return nil, nil
 	}
-	ends := b.forget(list, runtime.ClosureCancelled)
+	ends := b.forget(list)
 	_, err := b.store.LoseInteractions(ctx, b.runtime, int32(runtime.ClosureCancelled), b.clock.Wall())
 	return ends, err
 }
@@ -98,8 +98,8 @@ func (b *Book) revive(ctx context.Context, id string) {
 func (b *Book) closeAll(ctx context.Context, c runtime.Closure, which func(*entry) bool) ([]Ended, error) {
 	var ends []Ended
 	var first error
-	for _, e := range b.take(which) {
-		end, ok, err := b.end(ctx, e, c, "")
+	for _, e := range b.take(c, which) {
+		end, ok, err := b.end(ctx, e, "")
 		if ok {
 			ends = append(ends, end)
 		}
@@ -111,13 +111,13 @@ func (b *Book) closeAll(ctx context.Context, c runtime.Closure, which func(*entr
 }
 
 // take marks the chosen entries as closing and gives them, oldest first.
-func (b *Book) take(which func(*entry) bool) []*entry {
+func (b *Book) take(c runtime.Closure, which func(*entry) bool) []*entry {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var list []*entry
 	for _, e := range b.open {
 		if e.stage != closing && which(e) {
-			e.stage = closing
+			e.stage, e.closure = closing, c
 			list = append(list, e)
 		}
 	}
@@ -127,8 +127,8 @@ func (b *Book) take(which func(*entry) bool) []*entry {
 
 // end writes the end of an entry that is marked as closing. A failing store does not keep it open: the runtime's word
 // counts, and a record left pending is expired by the next start.
-func (b *Book) end(ctx context.Context, e *entry, c runtime.Closure, by string) (Ended, bool, error) {
-	_, err := b.store.CloseInteraction(ctx, b.runtime, e.ID, int32(c), by, b.clock.Wall())
+func (b *Book) end(ctx context.Context, e *entry, by string) (Ended, bool, error) {
+	_, err := b.store.CloseInteraction(ctx, b.runtime, e.ID, int32(e.closure), by, b.clock.Wall())
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.open[e.ID] != e {
@@ -136,11 +136,11 @@ func (b *Book) end(ctx context.Context, e *entry, c runtime.Closure, by string) 
 	}
 	delete(b.open, e.ID)
 	b.signal()
-	return Ended{Asked: e.asked(), Closure: c, By: by}, e.shown, err
+	return Ended{Asked: e.asked(), Closure: e.closure, By: by}, e.shown, err
 }
 
 // forget drops entries that are marked as closing, without writing.
-func (b *Book) forget(list []*entry, c runtime.Closure) []Ended {
+func (b *Book) forget(list []*entry) []Ended {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var ends []Ended
@@ -148,7 +148,7 @@ func (b *Book) forget(list []*entry, c runtime.Closure) []Ended {
 		if b.open[e.ID] == e {
 			delete(b.open, e.ID)
 			if e.shown {
-				ends = append(ends, Ended{Asked: e.asked(), Closure: c})
+				ends = append(ends, Ended{Asked: e.asked(), Closure: e.closure})
 			}
 		}
 	}

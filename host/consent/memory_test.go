@@ -13,6 +13,8 @@ type memory struct {
 	mu   sync.Mutex
 	rows map[string]*store.Interaction
 	fail error
+	// closing is called before the end of a request is written.
+	closing func()
 }
 
 func newMemory() *memory { return &memory{rows: map[string]*store.Interaction{}} }
@@ -60,6 +62,9 @@ func (m *memory) ReleaseInteraction(_ context.Context, _, id string) (bool, erro
 }
 
 func (m *memory) CloseInteraction(_ context.Context, _, id string, c int32, _ string, _ time.Time) (bool, error) {
+	if m.closing != nil {
+		m.closing()
+	}
 	return m.change(id, []string{store.Pending, store.Answering, store.Lost}, func(r *store.Interaction) {
 		r.State, r.Closure = store.Closed, c
 	})

@@ -40,13 +40,13 @@ func (b *Book) Settle(ctx context.Context, t Ticket, a Answer) (end Ended, ended
 		b.mu.Unlock()
 		return Ended{}, false, nil
 	case a.Outcome == runtime.OutcomeDispatched:
-		e.stage = closing
+		e.stage, e.closure = closing, a.Closure
 		b.mu.Unlock()
-		return b.end(ctx, e, a.Closure, t.by)
+		return b.end(ctx, e, t.by)
 	case a.Outcome == runtime.OutcomeNotDispatched && a.Code == codes.InteractionNotPending:
-		e.stage = closing
+		e.stage, e.closure = closing, runtime.ClosureExpired
 		b.mu.Unlock()
-		return b.end(ctx, e, runtime.ClosureExpired, "")
+		return b.end(ctx, e, "")
 	case a.Outcome != runtime.OutcomeNotDispatched:
 		e.stage = uncertain
 		b.mu.Unlock()
