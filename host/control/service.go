@@ -138,7 +138,12 @@ func (s *service) EnableRuntime(ctx context.Context, r *controlv1.EnableRuntimeR
 	if err != nil {
 		return nil, err
 	}
-	if _, err := i.Trust(ctx); err != nil {
+	if state, _ := i.State(); state == runtimes.Ready { // another executable takes over without cutting replies
+		err = i.Upgrade(ctx)
+	} else {
+		_, err = i.Trust(ctx)
+	}
+	if err != nil {
 		return nil, err
 	}
 	if err := s.opt.Backend.SetEnabled(ctx, r.GetId(), true); err != nil {

@@ -93,6 +93,9 @@ func (c *terminal) project(ctx context.Context) (string, error) {
 		want, _ = os.Getwd()
 	}
 	path, _ := filepath.Abs(want)
+	if real, err := filepath.EvalSymlinks(path); err == nil { // the host names a directory by its real path
+		path = real
+	}
 	for _, p := range list {
 		if p.ID == want || p.Path == want || p.Path == path || c.Project != "" && p.Name == want {
 			return p.ID, nil
