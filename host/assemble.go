@@ -34,7 +34,9 @@ func (h *Host) listen(ctx context.Context) error {
 			port = kept
 		}
 	}
-	h.listener, err = phone.New(phone.Options{Listen: net.JoinHostPort(host, port), Auth: h.pairing, Admission: &h.admission, Log: h.opt.Logs.Logger("phone")})
+	h.listener, err = phone.New(phone.Options{
+		Listen: net.JoinHostPort(host, port), Auth: h.pairing, Admission: &h.admission, Log: h.opt.Logs.Logger("phone"), Metrics: h.metrics,
+	})
 	if err != nil {
 		return err
 	}
