@@ -92,7 +92,7 @@ func New(o Options) *Logs {
 	return l
 }
 
-// Logger gives the logger of a component. A logger made from it by With(KeyComponent, name) belongs to that component.
+// Logger gives the logger of a component. A logger made from it by With(keyComponent, name) belongs to that component.
 func (l *Logs) Logger(component string) *slog.Logger {
 	return slog.New(&handler{logs: l, component: component, out: l.with(component)})
 }
@@ -101,7 +101,7 @@ func (l *Logs) with(component string) slog.Handler {
 	if l.out == nil || component == "" {
 		return l.out
 	}
-	return l.out.WithAttrs([]slog.Attr{slog.String(KeyComponent, component)})
+	return l.out.WithAttrs([]slog.Attr{slog.String(keyComponent, component)})
 }
 
 // SetLevel changes the lowest level of a component; an empty name changes all.
@@ -281,7 +281,7 @@ func (h *handler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	c.attrs = slices.Clone(h.attrs)
 	rest := make([]slog.Attr, 0, len(attrs))
 	for _, a := range attrs {
-		if a.Key == KeyComponent && h.group == "" {
+		if a.Key == keyComponent && h.group == "" {
 			c.component = a.Value.Resolve().String()
 			continue
 		}

@@ -13,7 +13,7 @@ import (
 
 // Keys of attributes. Lines use these and no other names for the same things.
 const (
-	KeyComponent  = "component"  // part of the host
+	keyComponent  = "component"  // part of the host
 	KeyRuntime    = "runtime"    // instance id
 	KeyGeneration = "generation" // number of a plugin process
 	KeyPhone      = "phone"      // ID of a pairing

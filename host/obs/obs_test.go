@@ -46,7 +46,7 @@ func TestSecretsCannotBePrinted(t *testing.T) {
 func TestAttributes(t *testing.T) {
 	l := New(Options{})
 	l.Logger("phone").With(KeyRuntime, "demo").WithGroup("g").With("a", 1).Info("hello", "b", time.Second, slog.Group("c", "d", errors.New("e")))
-	l.Logger("host").With("x", "y").With(KeyComponent, "sessions").Info("moved")
+	l.Logger("host").With("x", "y").With(keyComponent, "sessions").Info("moved")
 	want := []Record{
 		{Level: slog.LevelInfo, Component: "phone", Message: "hello", Attributes: map[string]string{"runtime": "demo", "g.a": "1", "g.b": "1s", "g.c.d": "e"}},
 		{Level: slog.LevelInfo, Component: "sessions", Message: "moved", Attributes: map[string]string{"x": "y"}},

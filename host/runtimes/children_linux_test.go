@@ -7,6 +7,9 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/openphone-host/openphone/host/obs"
 	"github.com/openphone-host/openphone/internal/rules"
 )
 
@@ -14,7 +17,8 @@ import (
 // allows to stay, stays.
 func TestChildren(t *testing.T) {
 	rules.Covers(t, "FAULT-13")
-	r := newRig(t, variant{"kept": "sleep-kept"}, nil)
+	reg := prometheus.NewRegistry()
+	r := newRig(t, variant{"kept": "sleep-kept"}, func(o *Options) { o.Metrics = reg })
 	r.until(Ready)
 	kept := t.TempDir() + "/sleep-kept"
 	b, err := os.ReadFile(built)
@@ -42,6 +46,15 @@ func TestChildren(t *testing.T) {
 	}
 	if !alive(stays) {
 		t.Error("the program that may stay was killed")
+	}
+	text, err := obs.MetricsText(reg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`openphone_runtimes_children_ended_total{runtime="test"} 2`, `openphone_runtimes_children_kept_total{runtime="test"} 1`} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%s is missing in\n%s", want, text)
+		}
 	}
 }
 

@@ -3,7 +3,6 @@ package runtimes
 import (
 	"context"
 	"errors"
-	"path/filepath"
 	"reflect"
 	"time"
 
@@ -70,14 +69,15 @@ func (i *Instance) Reload(ctx context.Context) error {
 }
 
 // Upgrade switches to the executable that lies in the plugin directory now and trusts it from then on. It waits for
-// running replies, rolls back when the new one is no good, and answers with how it went.
+// running replies, rolls back when the new one is no good, and answers with how it went. When that executable is the one
+// that runs, there is nothing to do.
 func (i *Instance) Upgrade(ctx context.Context) error {
 	bound, cancel := context.WithCancel(ctx)
 	defer cancel()
 	unhook := context.AfterFunc(i.sup.life(), cancel) // no process is left behind by a host that ends
 	defer unhook()
 	c, err := i.propose(bound)
-	if err != nil {
+	if c == nil || err != nil {
 		return err
 	}
 	return i.send(&command{kind: commandUpgrade, ctx: ctx, reply: make(chan error, 1), candidate: c})
@@ -100,7 +100,7 @@ func (i *Instance) Trust(ctx context.Context) (*runtime.Description, error) {
 	if err != nil {
 		return nil, err
 	}
-	return exe.desc, i.sup.opt.Pins.SetPin(ctx, filepath.Base(source), sum)
+	return exe.desc, i.sup.opt.Pins.SetPin(ctx, pinName(source), sum)
 }
 
 // Drain closes admission at once and then counts what an exit now would cut: calls on their way, prepared runs, and what

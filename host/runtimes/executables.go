@@ -66,6 +66,9 @@ func discover(dirs []string) map[string]string {
 	return found
 }
 
+// pinName is what an executable is called where checksums are kept, on every system alike.
+func pinName(path string) string { return strings.TrimSuffix(filepath.Base(path), ".exe") }
+
 // validID: 1 to 64 characters of a-z, 0-9, dot, dash, and no way to leave a directory.
 func validID(id string) bool {
 	if id == "" || len(id) > 64 || id[0] == '.' || strings.Contains(id, "..") {

@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 type variant map[string]any
 
 // install writes a variant of the test plugin into dir.
-func install(t *testing.T, dir, id string, v variant) string {
+func install(t testing.TB, dir, id string, v variant) string {
 	t.Helper()
 	m := variant{"id": id, "version": "1.0.0"}
 	for k, x := range v {
@@ -163,7 +163,7 @@ func (r *recorder) has(line string) bool {
 // rig is a supervisor with one plugin that runs until the test ends.
 type rig struct {
 	*Supervisor
-	t      *testing.T
+	t      testing.TB
 	dir    string // where plugins lie
 	data   string
 	pins   *pins
@@ -193,7 +193,7 @@ func (l *logBuffer) String() string {
 }
 
 // newRig installs one plugin under the id test, trusts it and runs the supervisor. tune may change the options first.
-func newRig(t *testing.T, v variant, tune func(*Options)) *rig {
+func newRig(t testing.TB, v variant, tune func(*Options)) *rig {
 	t.Helper()
 	r := &rig{
 		t: t, dir: t.TempDir(), data: t.TempDir(), pins: &pins{sum: map[string]string{}}, rec: newRecorder(),
@@ -309,7 +309,7 @@ func (r *rig) try(word string) (string, error) {
 	return string(resp.Result.Data), nil
 }
 
-func code(t *testing.T, err error, want string) {
+func code(t testing.TB, err error, want string) {
 	t.Helper()
 	if got := codes.Of(err); got != want {
 		t.Errorf("code %q, want %q (%v)", got, want, err)

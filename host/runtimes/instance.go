@@ -3,6 +3,7 @@ package runtimes
 import (
 	"context"
 	"log/slog"
+	"reflect"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -69,6 +70,7 @@ type Instance struct {
 	waiting  []*command  // answered when the instance is ready, or cannot be
 	counted  bool        // the current start follows an exit
 	next     *command    // to obey before anything else
+	live     *generation // the one that is watched over
 
 	mu        sync.Mutex
 	state     State       // guarded by mu, as all below
@@ -197,10 +199,14 @@ func (i *Instance) retry(at time.Time) {
 
 func (i *Instance) setStatus(s *runtime.Status) {
 	i.mu.Lock()
+	was, now := i.status, *s
 	i.status = *s
 	i.mu.Unlock()
 	i.sup.metrics.kept.WithLabelValues(i.id).Set(float64(s.KeptRunning))
-	i.changed()
+	was.EvidenceAt, now.EvidenceAt = time.Time{}, time.Time{} // younger evidence of the same is no news
+	if !reflect.DeepEqual(was, now) {
+		i.changed()
+	}
 }
 
 // changed lets the observer know, soon and at least once.
@@ -240,12 +246,15 @@ func (i *Instance) ready(ctx context.Context, patience time.Duration) (*generati
 	var timeout <-chan time.Time
 	for {
 		i.mu.Lock()
-		gen, state, reason, moved := i.gen, i.state, i.reason, i.moved
+		gen, state, reason, retryAt, moved := i.gen, i.state, i.reason, i.retryAt, i.moved
 		i.mu.Unlock()
 		if gen != nil {
 			return gen, nil
 		}
 		down := codes.New(codes.RuntimeUnavailable, "reason", reason)
+		if !retryAt.IsZero() {
+			down.RetryAfter = max(0, time.Until(retryAt))
+		}
 		if state != Starting || patience <= 0 {
 			return nil, down
 		}

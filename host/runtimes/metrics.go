@@ -4,9 +4,9 @@ import "github.com/prometheus/client_golang/prometheus"
 
 // metrics are the counters of this package; labels are instance ids, which are as few as there are plugins installed.
 type metrics struct {
-	starts, exits, hangs, gaps, children *prometheus.CounterVec
-	kept, up                             *prometheus.GaugeVec
-	ready                                *prometheus.HistogramVec
+	starts, exits, hangs, gaps, children, spared *prometheus.CounterVec
+	kept, up                                     *prometheus.GaugeVec
+	ready                                        *prometheus.HistogramVec
 }
 
 func newMetrics(r prometheus.Registerer) *metrics {
@@ -22,7 +22,8 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		hangs:    counter("hangs_total", "Plugin processes killed because they did not answer."),
 		gaps:     counter("event_gaps_total", "Gaps in event numbers."),
 		children: counter("children_ended_total", "Processes a plugin left behind and the host ended."),
-		kept:     gauge("kept_programs", "Programs a plugin left running on purpose."),
+		spared:   counter("children_kept_total", "Programs a plugin left running on purpose when it ended."),
+		kept:     gauge("kept_programs", "Programs a plugin has started to stay, and that run now."),
 		up:       gauge("up", "1 while the plugin is ready."),
 		ready: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Namespace: "openphone", Subsystem: "runtimes", Name: "ready_seconds", Help: "Time from start to ready.",
@@ -30,7 +31,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		}, []string{"runtime"}),
 	}
 	if r != nil {
-		r.MustRegister(m.starts, m.exits, m.hangs, m.gaps, m.children, m.kept, m.up, m.ready)
+		r.MustRegister(m.starts, m.exits, m.hangs, m.gaps, m.children, m.spared, m.kept, m.up, m.ready)
 	}
 	return m
 }

@@ -25,6 +25,11 @@ func (i *Instance) Serve(ctx context.Context) error {
 	done := make(chan struct{})
 	i.wg.Go(func() { i.pump(pumping); close(done) })
 	defer func() {
+		if i.live != nil { // only after a panic: nobody watches it any more
+			i.live.kill()
+			i.buried(i.live)
+			i.live = nil
+		}
 		if i.last != nil {
 			<-i.last.downSent
 		}
@@ -170,12 +175,16 @@ func (i *Instance) resolve(ctx context.Context) (*executable, error) {
 	}
 	pin := ""
 	if i.sup.opt.Pins != nil {
-		pin = i.sup.opt.Pins.Pin(filepath.Base(source))
+		pin = i.sup.opt.Pins.Pin(pinName(source))
 	}
 	if pin != sum {
 		return nil, codes.New(codes.PluginChanged).Because(errors.New("the checksum is not the one that was trusted"))
 	}
-	return i.sup.admit(ctx, i.id, source, sum)
+	exe, err := i.sup.admit(ctx, i.id, source, sum)
+	if err == nil {
+		i.sup.vault.prune(filepath.Base(source), sum)
+	}
+	return exe, err
 }
 
 // start brings a process up to the point where it is ready. The observer has been told about it when there is no error.
@@ -315,11 +324,11 @@ func (i *Instance) read(g *generation) {
 
 // swept counts what a dead plugin left behind.
 func (i *Instance) swept(ended, kept int) {
+	i.sup.metrics.spared.WithLabelValues(i.id).Add(float64(kept))
 	if ended > 0 {
 		i.sup.metrics.children.WithLabelValues(i.id).Add(float64(ended))
 		i.log.Info("processes the plugin left behind were ended", obs.KeyCount, ended)
 	}
-	i.sup.metrics.kept.WithLabelValues(i.id).Set(float64(kept))
 }
 
 // buried lets go of a process that is gone; its remains are collected beside the next start.
@@ -339,6 +348,7 @@ func (i *Instance) buried(g *generation) {
 
 // serveGeneration watches over a ready process until it is gone.
 func (i *Instance) serveGeneration(ctx context.Context, g *generation) {
+	i.live = g
 	look := time.NewTicker(i.sup.opt.HealthEvery)
 	defer look.Stop()
 	missed := 0
@@ -359,6 +369,7 @@ func (i *Instance) serveGeneration(ctx context.Context, g *generation) {
 		})
 	}
 	crashed := func(code string) {
+		i.live = nil
 		up := time.Since(g.readyAt)
 		i.set(Starting, code, g.exitText(), nil)
 		i.reopen()
@@ -369,6 +380,7 @@ func (i *Instance) serveGeneration(ctx context.Context, g *generation) {
 	}
 	obey := func(c *command) (over bool) {
 		next := i.obey(ctx, g, c)
+		i.live = next
 		if next != nil && next != g {
 			g, missed = next, 0
 			looked, looking = make(chan error, 1), false
@@ -423,6 +435,7 @@ func (i *Instance) serveGeneration(ctx context.Context, g *generation) {
 			}
 		case <-ctx.Done():
 			i.end(g)
+			i.live = nil
 			return
 		}
 	}

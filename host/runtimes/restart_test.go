@@ -180,7 +180,7 @@ func TestSilence(t *testing.T) {
 		if ctx.Err() != nil {
 			t.Error("ended although it spoke")
 		}
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		synctest.Wait()
 		if context.Cause(ctx) != context.DeadlineExceeded {
 			t.Errorf("%v", context.Cause(ctx))

@@ -66,7 +66,8 @@ type Settings struct {
 
 // Pins remembers the checksums of executables that a build or a person has trusted.
 type Pins interface {
-	// Pin gives the sha256 in hex for a file name such as openphone-runtime-demo; empty: not trusted yet.
+	// Pin gives the sha256 in hex for a name such as openphone-runtime-demo, which has no extension on any system; empty:
+	// not trusted yet.
 	Pin(executable string) string
 	// SetPin trusts a checksum from now on, durably.
 	SetPin(ctx context.Context, executable, sha256 string) error

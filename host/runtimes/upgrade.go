@@ -23,7 +23,8 @@ type candidate struct {
 }
 
 // propose admits the executable that lies in the plugin directory now and starts it beside the running one, if both allow
-// it. It runs in the caller's goroutine, so that the owner goes on watching the running process meanwhile.
+// it. It answers nil when that executable is the one that runs. It works in the caller's goroutine, so that the owner goes
+// on watching the running process meanwhile.
 func (i *Instance) propose(ctx context.Context) (*candidate, error) {
 	source, ok := i.sup.executable(i.id)
 	if !ok {
@@ -33,12 +34,16 @@ func (i *Instance) propose(ctx context.Context) (*candidate, error) {
 	if err != nil {
 		return nil, codes.New(codes.PluginStartFailed).Because(err)
 	}
+	g, down := i.ready(ctx, 0)
+	if down == nil && g.exe.sum == sum {
+		return nil, nil
+	}
 	exe, err := i.sup.admit(ctx, i.id, source, sum)
 	if err != nil {
 		return nil, err
 	}
 	c := &candidate{exe: exe}
-	if g, err := i.ready(ctx, 0); err == nil && g.desc.SideBySide && exe.desc.SideBySide {
+	if down == nil && g.desc.SideBySide && exe.desc.SideBySide {
 		c.beside, c.status, err = i.bring(ctx, *exe, i.sup.settings(i.id))
 		if err != nil {
 			return nil, err
@@ -105,7 +110,7 @@ func (i *Instance) pin(ctx context.Context, exe *executable) error {
 	if i.sup.opt.Pins == nil {
 		return nil
 	}
-	return i.sup.opt.Pins.SetPin(ctx, filepath.Base(exe.source), exe.sum)
+	return i.sup.opt.Pins.SetPin(ctx, pinName(exe.source), exe.sum)
 }
 
 // quiesce closes the door and waits until nothing runs any more in g. beside is the new process, which must live.

@@ -67,9 +67,9 @@ func main() {
 	handshake := plugin.HandshakeConfig{
 		ProtocolVersion: 1, MagicCookieKey: "OPENPHONE_PLUGIN", MagicCookieValue: "0b6f0f6e-openphone-runtime-v1",
 	}
-	go func() { // the end of standard input is the end of the host
+	go func() { // the end of standard input is the end of the host, where it says so
 		var b [1]byte
-		for {
+		for os.Getenv("OPENPHONE_PLUGIN_STDIN") == "1" {
 			if _, err := os.Stdin.Read(b[:]); err != nil {
 				os.Exit(0)
 			}
