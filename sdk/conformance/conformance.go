@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	runtimev1 "github.com/openphone-host/openphone/proto/openphone/runtime/v1"
@@ -126,6 +127,9 @@ type kit struct {
 	raw                   *runtimev1.Description
 	silent                bool // the plugin carries channels and never replies
 	count                 int
+
+	stateMu sync.Mutex
+	states  map[string]*hostState // by data directory
 }
 
 // Run tests one executable and reports each case as it ends. The error says that nothing could be tested at all.

@@ -11,8 +11,8 @@ import (
 	"github.com/openphone-host/openphone/sdk/rpcerr"
 )
 
-// hostState is the host's side of the broker: state in memory, attention taken, phone tools not granted. One process's
-// state is enough, because a plugin may not rely on it surviving what the host has not confirmed.
+// hostState is the host's side of the broker: state in memory, attention taken, phone tools not granted. It
+// belongs to a data directory and outlives the plugin's processes, as the host's does.
 type hostState struct {
 	hostv1.UnimplementedHostServiceServer
 	mu  sync.Mutex
@@ -21,6 +21,19 @@ type hostState struct {
 }
 
 func newHostState() *hostState { return &hostState{m: map[[2]string]*hostv1.StateEntry{}} }
+
+// stateOf is the state of the instance whose directory dir is.
+func (k *kit) stateOf(dir string) *hostState {
+	k.stateMu.Lock()
+	defer k.stateMu.Unlock()
+	if k.states == nil {
+		k.states = map[string]*hostState{}
+	}
+	if k.states[dir] == nil {
+		k.states[dir] = newHostState()
+	}
+	return k.states[dir]
+}
 
 func key(k *hostv1.StateKey) [2]string { return [2]string{k.GetSessionId(), k.GetName()} }
 

@@ -48,7 +48,7 @@ func (k *kit) launch(ctx context.Context, dir string, wrap []string) (*process, 
 	if err != nil {
 		return nil, err
 	}
-	p := &process{dir: dir, state: newHostState()}
+	p := &process{dir: dir, state: k.stateOf(dir)}
 	p.client = plugin.NewClient(&plugin.ClientConfig{
 		HandshakeConfig:  serve.Handshake,
 		VersionedPlugins: serve.VersionedPlugins(),
