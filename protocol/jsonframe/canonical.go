@@ -1,6 +1,7 @@
 package jsonframe
 
 import (
+	"bytes"
 	"slices"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -21,6 +22,9 @@ func canonical(out, b []byte, i, depth int) (_ []byte, next int, err error) {
 	switch b[i] {
 	case '"':
 		end := skipString(b, i)
+		if bytes.IndexByte(b[i:end], '\\') < 0 {
+			return append(out, b[i:end]...), end, nil // nothing in it could be written otherwise
+		}
 		return appendUnits(out, units(b[i:end])), end, nil
 	case '[':
 		if depth == MaxDepth {

@@ -203,7 +203,7 @@ func (c *Catalog) read(ctx context.Context, f *flight) {
 	rows, err := c.opts.Read(ctx)
 	var s *state
 	if err == nil {
-		s, err = build(rows)
+		s, err = build(rows, c.current())
 	}
 	overtaken := f.generation != c.opts.Generation()
 	c.mu.Lock()
@@ -231,13 +231,29 @@ func (c *Catalog) keep(s *state) *state {
 	return s
 }
 
-func build(rows []Row) (*state, error) {
+func (c *Catalog) current() *state {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if n := len(c.kept); n > 0 {
+		return c.kept[n-1]
+	}
+	return &state{}
+}
+
+// build checks rows and makes them canonical. A row whose text is that of old is so already.
+func build(rows []Row, old *state) (*state, error) {
 	if len(rows) > maxRows {
 		return nil, codes.New(codes.CatalogTooLarge).Because(fmt.Errorf("%d rows", len(rows)))
 	}
 	s := &state{rows: make([]Row, len(rows)), index: make(map[string]int, len(rows)), size: 2 + max(len(rows)-1, 0)}
 	for i, r := range rows {
-		text, err := jsonframe.Canonical(r.JSON)
+		var text []byte
+		var err error
+		if j, known := old.index[r.Key]; known && bytes.Equal(old.rows[j].JSON, r.JSON) {
+			text = old.rows[j].JSON
+		} else {
+			text, err = jsonframe.Canonical(r.JSON)
+		}
 		switch n := jsonframe.Units(r.Key); {
 		case err != nil:
 			return nil, codes.New(codes.CatalogIncomplete).Because(err)
