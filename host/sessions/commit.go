@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/openphone-host/openphone/host/ledger"
+	"github.com/openphone-host/openphone/host/store"
 	"github.com/openphone-host/openphone/protocol/codes"
 	"github.com/openphone-host/openphone/sdk/runtime"
 )
@@ -115,6 +116,9 @@ func (c *Conversations) end(r *run, e *runtime.RunEnded, at time.Time, seq uint6
 	c.mu.Lock()
 	r.state = ledger.Ended
 	c.forget(r)
+	if x, ok := endingOf(r.record(e, now)); ok && !r.elsewhere && conv.endingsKnown {
+		conv.addEnding(x)
+	}
 	conv.lastEnd = max(conv.lastEnd, seq)
 	u := r.update(RunFinished, at)
 	u.End = &RunEnd{Reason: e.Reason, Code: endCode(e), Usage: e.Usage, Message: final,
@@ -140,6 +144,12 @@ func (c *Conversations) end(r *run, e *runtime.RunEnded, at time.Time, seq uint6
 	if changed {
 		c.save(conv)
 	}
+}
+
+// record is what the store has of an ended run, as far as endings look at it.
+func (r *run) record(e *runtime.RunEnded, at time.Time) store.Run {
+	return store.Run{RunID: r.id, NativeRunID: r.nativeID, Outcome: int32(r.outcome), Ended: true, EndReason: int32(e.Reason),
+		EndCode: e.Code, EndedAt: at}
 }
 
 // reply is the message a run ends with: the runtime's own record, else the chunks. nil: it said nothing.

@@ -101,6 +101,9 @@ type conversation struct {
 	written  uint64           // Conversations.writes after its last management write
 	saving   chan struct{}    // held while its record is written; see save
 	shown    runtime.AttentionKind
+	// endings are what history shows of ended runs beside the runtime's own record, once they were read.
+	endings      []ending
+	endingsKnown bool
 }
 
 var _ Service = (*Conversations)(nil)

@@ -26,6 +26,10 @@ func (c *Conversations) History(ctx context.Context, key, cursor string, maxMess
 	if err != nil {
 		return nil, err
 	}
+	endings, err := c.endings(ctx, conv)
+	if err != nil {
+		return nil, err
+	}
 	h := &History{Key: key, NextCursor: page.NextCursor}
 	c.mu.Lock()
 	roots := conv.roots()
@@ -37,6 +41,7 @@ func (c *Conversations) History(ctx context.Context, key, cursor string, maxMess
 		}
 		h.Messages = append(h.Messages, row)
 	}
+	h.Messages = withEndings(h.Messages, endings, c.id, cursor == "", page.NextCursor == "")
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if conv.deleted {

@@ -224,7 +224,7 @@ func (c *Conversations) update(ctx context.Context, conv *conversation, needs ru
 // the runtime's record of the old conversation stays untouched (STORE-03).
 func (c *Conversations) Reset(ctx context.Context, key string) error {
 	_, err := c.manage(ctx, key, true, func(a Actions) bool { return a.Reset }, func(conv *conversation) error {
-		native := c.refOf(conv).NativeID
+		native, begun := c.refOf(conv).NativeID, time.Now()
 		if err := c.detach(ctx, conv, runtime.DetachModeReset); err != nil {
 			return err
 		}
@@ -233,12 +233,13 @@ func (c *Conversations) Reset(ctx context.Context, key string) error {
 			defer c.mu.Unlock()
 			c.writes++
 			c.letGo(native)
+			conv.endings, conv.endingsKnown = nil, false
 		}()
 		return c.change(conv, func(rec *store.Session) {
 			rec.NativeID, rec.Preview, rec.ModelID, rec.ProviderID, rec.Archived = "", "", "", "", false
 			rec.LastActivityAt = time.Time{}
 			rec.Revision++
-			rec.UpdatedAt = time.Now()
+			rec.CreatedAt, rec.UpdatedAt = begun, begun
 		}, c.put)
 	})
 	return err

@@ -351,6 +351,17 @@ func TestKillPoints(t *testing.T) {
 			if n := told + len(r.seen(RunFinished)); n > 1 || n == 0 && p.Name != killEnded {
 				t.Errorf("the end was told %d times", n)
 			}
+			// A phone that was away finds in history what it was not told.
+			h := r.page(key)
+			notices := 0
+			for _, x := range h.Messages {
+				if x.Role == runtime.RoleSystem && x.RunID == id && x.NoticeCode == rec.EndCode {
+					notices++
+				}
+			}
+			if want := map[bool]int{true: 0, false: 1}[m.given["once"] == 1]; notices != want {
+				t.Errorf("history has %d notices, want %d", notices, want)
+			}
 			if m.given["once"] == 1 != (runtime.EndReason(rec.EndReason) == runtime.EndReasonCompleted) {
 				t.Errorf("dispatched %d times and ended as %v (%s)", m.given["once"], runtime.EndReason(rec.EndReason), rec.EndCode)
 			}
