@@ -18,7 +18,7 @@ func TestCheck(t *testing.T) {
 		{"good", "host/x/x.go", doc + "package x\n", ""},
 		{"no comment", "host/x/x.go", "package x\n", "host/x: no package comment"},
 		{"short comment", "host/x/x.go", "// Package x is.\npackage x\n", "what it must not know"},
-		{"command", "cmd/x/main.go", "// Package main is a main that says nothing about itself.\npackage main\n", `"Command x"`},
+		{"command", "cmd/x/main.go", "// Package main is a main that says nothing about itself.\npackage main\n", `"Command "`},
 		{"vague name", "host/util/x.go", strings.ReplaceAll(doc, "Package x", "Package util") + "package util\n", "package util says nothing"},
 		{"naked goroutine", "host/x/x.go", doc + "package x\nfunc f() { go f() }\n", "naked go"},
 		{"goroutine in a test", "host/x/x_test.go", "package x\nfunc f() { go f() }\n", ""},

@@ -29,60 +29,110 @@ var (
 )
 
 var doors = []door{
-	{of: "proto/...", may: []string{"proto/..."}, extern: []string{"google.golang.org/protobuf", "google.golang.org/grpc"},
-		why: "the contract depends on nothing of ours, so that any language and any version can stand on it"},
-	{of: "protocol/...", may: []string{"protocol/..."}, extern: none, never: append([]string{"net/http", "database/sql"}, wire...),
-		why: "wire formats are leaves: no I/O, no host, no SDK, so that everybody may use them"},
-	{of: "internal/rules", may: none, extern: none,
-		why: "a test helper that everything may import imports nothing"},
+	{
+		of: "proto/...", may: []string{"proto/..."}, extern: []string{"google.golang.org/protobuf", "google.golang.org/grpc"},
+		why: "the contract depends on nothing of ours, so that any language and any version can stand on it",
+	},
+	{
+		of: "protocol/...", may: []string{"protocol/..."}, extern: none, never: append([]string{"net/http", "database/sql"}, wire...),
+		why: "wire formats are leaves: no I/O, no host, no SDK, so that everybody may use them",
+	},
+	{
+		of: "internal/rules", may: none, extern: none,
+		why: "a test helper that everything may import imports nothing",
+	},
 
-	{of: "sdk/runtime", may: []string{"protocol/codes"}, extern: none, never: append([]string{"google.golang.org/protobuf"}, wire...),
-		why: "plugin authors and host rooms see plain Go, not the transport"},
-	{of: "sdk/protomap", may: []string{"sdk/runtime", "proto/..."}, extern: []string{"google.golang.org/protobuf"},
-		why: "the one place where contract types meet generated ones"},
-	{of: "sdk/procnative", may: none, extern: []string{"golang.org/x/sys"}, never: wire,
-		why: "running a native program needs neither the contract nor the host"},
-	{of: "sdk/modeltest", may: []string{"sdk/modeltest/..."}, extern: []string{"github.com/coder/websocket"}, never: wire,
-		why: "a fake model is useful without any of us"},
-	{of: "sdk/...", may: []string{"sdk/...", "proto/...", "protocol/..."}, never: database,
-		why: "what a plugin author imports must not drag the host in"},
+	{
+		of: "sdk/runtime", may: []string{"protocol/codes"}, extern: none, never: append([]string{"google.golang.org/protobuf"}, wire...),
+		why: "plugin authors and host rooms see plain Go, not the transport",
+	},
+	{
+		of: "sdk/protomap", may: []string{"sdk/runtime", "proto/..."}, extern: []string{"google.golang.org/protobuf"},
+		why: "the one place where contract types meet generated ones",
+	},
+	{
+		of: "sdk/procnative", may: none, extern: []string{"golang.org/x/sys"}, never: wire,
+		why: "running a native program needs neither the contract nor the host",
+	},
+	{
+		of: "sdk/modeltest", may: []string{"sdk/modeltest/..."}, extern: []string{"github.com/coder/websocket"}, never: wire,
+		why: "a fake model is useful without any of us",
+	},
+	{
+		of: "sdk/...", may: []string{"sdk/...", "proto/...", "protocol/..."}, never: database,
+		why: "what a plugin author imports must not drag the host in",
+	},
 
-	{of: "plugins/*", may: []string{"own", "sdk/...", "protocol/codes"}, never: append(database, wire...),
-		why: "a plugin stands on the SDK alone; it can be thrown away, and the host never notices which one it is"},
-	{of: "plugins/*/agent", may: []string{"own", "sdk/...", "protocol/codes", "protocol/jsonframe"}, never: wire,
-		why: "an agent speaks the Go contract; the transport is the SDK's"},
-	{of: "plugins/*/...", may: []string{"own", "protocol/jsonframe"}, never: append(wire, "google.golang.org/protobuf"),
-		why: "the client of a native protocol knows nothing of OpenPhone"},
+	{
+		of: "plugins/*", may: []string{"own", "sdk/...", "protocol/codes"}, never: append(database, wire...),
+		why: "a plugin stands on the SDK alone; it can be thrown away, and the host never notices which one it is",
+	},
+	{
+		of: "plugins/*/agent", may: []string{"own", "sdk/...", "protocol/codes", "protocol/jsonframe"}, never: wire,
+		why: "an agent speaks the Go contract; the transport is the SDK's",
+	},
+	{
+		of: "plugins/*/...", may: []string{"own", "protocol/jsonframe"}, never: append(wire, "google.golang.org/protobuf"),
+		why: "the client of a native protocol knows nothing of OpenPhone",
+	},
 
-	{of: "host/policy", may: []string{"protocol/...", "sdk/runtime"}, extern: none, never: pure,
-		why: "decisions are pure functions over one table"},
-	{of: "host/ledger", may: []string{"protocol/...", "sdk/runtime"}, extern: none, never: pure,
-		why: "the logic of receipts is proven without a disk, a network or a clock"},
-	{of: "host/obs", may: []string{"protocol/codes"}, never: append(database, wire...),
-		why: "everything logs, so the log imports nobody"},
-	{of: "host/config", may: []string{"protocol/codes", "sdk/runtime"}, never: append(database, wire...),
-		why: "settings are read before anything else lives"},
-	{of: "host/store", may: []string{"sdk/runtime", "protocol/codes"}, extern: []string{"modernc.org/sqlite", "golang.org/x/sys", "golang.org/x/sync", "github.com/gofrs/flock"}, never: append([]string{"net/http"}, wire...),
-		why: "the store knows no protocol and nothing above it"},
-	{of: "host/consent", may: []string{"host/policy", "host/store", "host/obs", "protocol/...", "sdk/runtime"}, never: append(database, wire...),
-		why: "consent is decided by policy and kept by the store; it knows no conversation and no phone"},
-	{of: "host/runtimes/...", may: []string{"host/runtimes/...", "host/obs", "host/store", "host/config", "proto/...", "protocol/...", "sdk/..."}, never: database,
-		why: "the only room that speaks gRPC to a plugin knows no conversation and no phone"},
-	{of: "host/sessions/...", may: []string{"host/sessions/...", "host/ledger", "host/policy", "host/consent", "host/store", "host/obs", "protocol/...", "sdk/runtime"}, never: append(database, wire...),
-		why: "conversations know neither a phone's wire format nor a runtime's"},
-	{of: "host/phone/...", may: []string{"host/phone/...", "host/obs", "host/sessions", "host/sessions/snapshot", "protocol/...", "sdk/runtime"}, never: append(database, wire...),
-		why: "a dialect translates; it decides nothing and stores nothing"},
-	{of: "host/pairing", may: []string{"host/obs", "host/store", "protocol/..."}, never: wire,
-		why: "identities know no runtime and no socket"},
-	{of: "host/control", may: []string{"host/obs", "host/sessions", "host/runtimes", "host/pairing", "host/config", "proto/...", "protocol/...", "sdk/runtime", "sdk/protomap", "sdk/rpcerr"}, never: database,
-		why: "the admin API shows what the rooms say of themselves"},
-	{of: "host", may: []string{"host/...", "protocol/...", "sdk/..."},
-		why: "the composition root builds every room and knows no runtime by name"},
-	{of: "host/...", may: []string{"host/...", "protocol/...", "sdk/runtime"}, never: wire,
-		why: "the host never imports a runtime, and gRPC is only at the process boundary"},
+	{
+		of: "host/policy", may: []string{"protocol/...", "sdk/runtime"}, extern: none, never: pure,
+		why: "decisions are pure functions over one table",
+	},
+	{
+		of: "host/ledger", may: []string{"protocol/...", "sdk/runtime"}, extern: none, never: pure,
+		why: "the logic of receipts is proven without a disk, a network or a clock",
+	},
+	{
+		of: "host/obs", may: []string{"protocol/codes"}, never: append(database, wire...),
+		why: "everything logs, so the log imports nobody",
+	},
+	{
+		of: "host/config", may: []string{"protocol/codes", "sdk/runtime"}, never: append(database, wire...),
+		why: "settings are read before anything else lives",
+	},
+	{
+		of: "host/store", may: []string{"sdk/runtime", "protocol/codes"}, extern: []string{"modernc.org/sqlite", "golang.org/x/sys", "golang.org/x/sync", "github.com/gofrs/flock"}, never: append([]string{"net/http"}, wire...),
+		why: "the store knows no protocol and nothing above it",
+	},
+	{
+		of: "host/consent", may: []string{"host/policy", "host/store", "host/obs", "protocol/...", "sdk/runtime"}, never: append(database, wire...),
+		why: "consent is decided by policy and kept by the store; it knows no conversation and no phone",
+	},
+	{
+		of: "host/runtimes/...", may: []string{"host/runtimes/...", "host/obs", "host/store", "host/config", "proto/...", "protocol/...", "sdk/..."}, never: database,
+		why: "the only room that speaks gRPC to a plugin knows no conversation and no phone",
+	},
+	{
+		of: "host/sessions/...", may: []string{"host/sessions/...", "host/ledger", "host/policy", "host/consent", "host/store", "host/obs", "protocol/...", "sdk/runtime"}, never: append(database, wire...),
+		why: "conversations know neither a phone's wire format nor a runtime's",
+	},
+	{
+		of: "host/phone/...", may: []string{"host/phone/...", "host/obs", "host/sessions", "host/sessions/snapshot", "protocol/...", "sdk/runtime"}, never: append(database, wire...),
+		why: "a dialect translates; it decides nothing and stores nothing",
+	},
+	{
+		of: "host/pairing", may: []string{"host/obs", "host/store", "protocol/..."}, never: wire,
+		why: "identities know no runtime and no socket",
+	},
+	{
+		of: "host/control", may: []string{"host/obs", "host/sessions", "host/runtimes", "host/pairing", "host/config", "proto/...", "protocol/...", "sdk/runtime", "sdk/protomap", "sdk/rpcerr"}, never: database,
+		why: "the admin API shows what the rooms say of themselves",
+	},
+	{
+		of: "host", may: []string{"host/...", "protocol/...", "sdk/..."},
+		why: "the composition root builds every room and knows no runtime by name",
+	},
+	{
+		of: "host/...", may: []string{"host/...", "protocol/...", "sdk/runtime"}, never: wire,
+		why: "the host never imports a runtime, and gRPC is only at the process boundary",
+	},
 
-	{of: "cmd/*/...", may: []string{"cmd/own/...", "host/...", "sdk/...", "proto/...", "protocol/...", "internal/..."},
-		why: "a main wires rooms; it is nobody's library"},
+	{
+		of: "cmd/*/...", may: []string{"cmd/own/...", "host/...", "sdk/...", "proto/...", "protocol/...", "internal/..."},
+		why: "a main wires rooms; it is nobody's library",
+	},
 }
 
 // Check names every import that no row allows.
