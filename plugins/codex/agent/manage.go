@@ -114,8 +114,7 @@ func (a *Agent) UpdateSession(ctx context.Context, q *runtime.UpdateSessionReque
 	}
 	if id == "" || rec.Created && rec.empty() {
 		if q.Title != nil && rec.Title != *q.Title {
-			rec.Title = *q.Title
-			if err := a.save(ctx, rec); err != nil {
+			if err := a.revise(ctx, q.Session, func(rec *record) { rec.Title = *q.Title }); err != nil {
 				return nil, err
 			}
 		}
@@ -195,6 +194,8 @@ func (a *Agent) DetachSession(ctx context.Context, q *runtime.DetachSessionReque
 	a.mu.Unlock()
 	forget := q.Mode == runtime.DetachModeReset || q.Mode == runtime.DetachModeDelete
 	switch {
+	case id != "" && rec.Detached == id:
+		return nil
 	case busy:
 		return codes.New(codes.SessionBusy)
 	case forget && id != "" && !rec.Created:
@@ -217,11 +218,11 @@ func (a *Agent) DetachSession(ctx context.Context, q *runtime.DetachSessionReque
 			}
 		}
 	}
-	if forget {
-		a.mu.Lock()
-		host := a.host
-		a.mu.Unlock()
-		return host.DeleteState(ctx, rec.key, nil)
+	if forget && id != "" {
+		// What was chosen goes with the conversation; only its name stays, for whoever asks again.
+		return a.revise(ctx, q.Session, func(rec *record) {
+			*rec = record{key: rec.key, revision: rec.revision, Detached: id}
+		})
 	}
 	return nil
 }
@@ -253,12 +254,12 @@ func (a *Agent) nameThread(r *run) {
 			a.log.Info("thread not named", "err", err)
 			return
 		}
-		rec, err := a.load(ctx, ref)
-		if err != nil || rec.Title != title {
-			return
-		}
-		rec.Title = ""
-		if err := a.save(ctx, rec); err != nil {
+		err := a.revise(ctx, ref, func(rec *record) {
+			if rec.Title == title {
+				rec.Title = ""
+			}
+		})
+		if err != nil {
 			a.log.Info("title kept", "err", err)
 		}
 	})

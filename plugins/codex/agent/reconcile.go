@@ -2,7 +2,9 @@ package agent
 
 import (
 	"context"
+	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/openphone-host/openphone/plugins/codex/appserver"
 	"github.com/openphone-host/openphone/protocol/codes"
@@ -80,12 +82,51 @@ func (a *Agent) reconcile(ctx context.Context, o runtime.OpenRun) (runtime.RunSt
 		return state, native(err)
 	}
 	if turn == nil || !turn.Terminal() {
-		return state, nil // taken and forgotten, or never written: nobody can tell
+		// Taken and forgotten, or never written: nobody can tell.
+		return state, a.forget(ctx, l, o.Session, id, o.RunID)
 	}
 	state.NativeRunID, state.Phase = turn.ID, runtime.RunPhaseEnded
 	state.End = ending(*turn, false)
 	state.End.Message = reply(ctx, l, id, *turn)
 	return state, nil
+}
+
+// forget makes a thread count as empty again when its only prompt has left no trace and Codex provably has no record of
+// the thread: the process that knew it is dead, Codex does not find it, and there is no file of its name. What is left
+// is a name that can never be resumed, so the next prompt gets a new thread. In every doubt the thread keeps its name.
+func (a *Agent) forget(ctx context.Context, l *link, ref runtime.SessionRef, id, runID string) error {
+	rec, err := a.load(ctx, ref)
+	if err != nil || !rec.Created || rec.Thread != id || !slices.Equal(rec.HandedOver, []string{runID}) {
+		return err
+	}
+	_, err = l.client.ThreadRead(ctx, id)
+	switch appserver.Classify(err) {
+	case appserver.RefusalNotLoaded, appserver.RefusalNoRollout:
+	default:
+		return nil
+	}
+	if a.loaded(id) != nil || hasRollout(l.server.CodexHome, id) {
+		return nil
+	}
+	rec.HandedOver = nil
+	return a.save(ctx, rec)
+}
+
+// hasRollout reports that there is a file of a thread, or that there might be one.
+func hasRollout(codexHome, threadID string) bool {
+	if codexHome == "" || strings.ContainsAny(threadID, `*?[]\/`) {
+		return true
+	}
+	name := "*-" + threadID + ".jsonl"
+	for _, pattern := range []string{
+		filepath.Join(codexHome, "sessions", "*", "*", "*", name), filepath.Join(codexHome, "sessions", name),
+		filepath.Join(codexHome, "archived_sessions", name),
+	} {
+		if found, err := filepath.Glob(pattern); err != nil || len(found) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // retell announces the whole text of a run that is followed. Called with the mutex held.
@@ -179,9 +220,12 @@ func (a *Agent) recover(ctx context.Context, l *link) {
 // cannot be read now.
 func (a *Agent) resolve(ctx context.Context, l *link, r *run) {
 	a.mu.Lock()
-	threadID, turnID := r.session.NativeID, r.turn
+	threadID, turnID, lost := r.session.NativeID, r.turn, r.lost
 	a.mu.Unlock()
 	turn, err := find(ctx, l, threadID, r.id, turnID)
+	if err == nil && turn == nil && lost {
+		err = a.forget(ctx, l, r.session, threadID, r.id)
+	}
 	if err != nil {
 		a.log.Info("open run not found out", "err", err)
 		return

@@ -20,7 +20,8 @@ type record struct {
 	// HandedOver are the run ids of prompts whose writing was about to begin. Without one the thread is empty, has no
 	// record in Codex, and is made anew instead of resumed.
 	HandedOver []string `json:"handed_over,omitempty"`
-	Title      string   `json:"title,omitempty"` // given before the thread had a record
+	Title      string   `json:"title,omitempty"`    // given before the thread had a record
+	Detached   string   `json:"detached,omitempty"` // thread that was let go for good, so that it is done once
 
 	// What a person chose and Codex confirmed; empty: the default.
 	Model       string `json:"model,omitempty"`
@@ -75,9 +76,28 @@ func (a *Agent) load(ctx context.Context, ref runtime.SessionRef) (*record, erro
 	rec.revision = e.Revision
 	if ref.NativeID != "" && rec.Thread != ref.NativeID && (!rec.Created || !rec.empty()) {
 		// The conversation was bound to another thread since: nothing that is kept speaks of this one.
-		return &record{key: rec.key, revision: rec.revision}, nil
+		return &record{key: rec.key, revision: rec.revision, Detached: rec.Detached}, nil
 	}
 	return rec, nil
+}
+
+// saveTries bounds how often a change is laid over a record somebody else has just written.
+const saveTries = 4
+
+// revise changes the record of a conversation, over whatever it holds by then.
+func (a *Agent) revise(ctx context.Context, ref runtime.SessionRef, change func(*record)) error {
+	var err error
+	for range saveTries {
+		var rec *record
+		if rec, err = a.load(ctx, ref); err != nil {
+			return err
+		}
+		change(rec)
+		if err = a.save(ctx, rec); codes.Of(err) != codes.RevisionConflict {
+			return err
+		}
+	}
+	return err
 }
 
 // save writes the record if nobody else has written it since it was read.

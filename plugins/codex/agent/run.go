@@ -144,16 +144,16 @@ func (a *Agent) CommitRun(ctx context.Context, q *runtime.CommitRunRequest) (*ru
 	}
 	// From here on a crash may have let the prompt out, so the record says so first. It is read again: a title may have
 	// been given since the prompt was prepared.
-	rec, err := a.load(ctx, p.ref)
-	if err == nil {
+	title := ""
+	err := a.revise(ctx, p.ref, func(rec *record) {
 		rec.handOver(q.RunID)
-		err = a.save(ctx, rec)
-	}
+		title = rec.Title
+	})
 	if err != nil {
 		a.log.Info("hand-over not recorded", "err", err)
 		return refuse(codes.RunNotDispatched)
 	}
-	r, code := a.begin(ctx, q.RunID, p, rec.Title)
+	r, code := a.begin(ctx, q.RunID, p, title)
 	if code != "" {
 		return refuse(code)
 	}

@@ -3,6 +3,8 @@ package agent
 import (
 	"context"
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -308,6 +310,52 @@ func TestReconcileAnswers(t *testing.T) {
 	}
 	if n := u.count("thread/resume") + u.count("turn/start"); n != 0 {
 		t.Error("something was started")
+	}
+}
+
+// A conversation whose only prompt left no trace anywhere is empty again; in every doubt it keeps its thread.
+func TestForgottenThread(t *testing.T) {
+	rules.Covers(t, "CX-04")
+	for _, tc := range []struct {
+		name    string
+		prompts []string // handed over
+		read    golden.Answer
+		file    bool
+		code    string
+	}{
+		{"no record", []string{"r1"}, fail(-32600, "thread not loaded: t0"), false, ""},
+		{"a prompt before it", []string{"r0", "r1"}, fail(-32600, "thread not loaded: t0"), false, codes.SessionLost},
+		{"a file of its name", []string{"r1"}, fail(-32600, "thread not loaded: t0"), true, codes.SessionLost},
+		{"no clear answer", []string{"r1"}, fail(-32603, "busy"), false, codes.RuntimeUnavailable},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			u := newUnit(t)
+			u.remembered(record{Thread: "t0", Created: true, HandedOver: tc.prompts, Model: "gpt-6-luna"})
+			if tc.file {
+				u.rollout("{}\n")
+				dir := filepath.Join(u.home, "sessions")
+				if err := os.Rename(filepath.Join(dir, "rollout-t1.jsonl"), filepath.Join(dir, "rollout-t0.jsonl")); err != nil {
+					t.Fatal(err)
+				}
+			}
+			u.on("thread/turns/list", func(json.RawMessage) golden.Answer { return fail(-32600, "no rollout found for thread id t0") })
+			u.on("thread/read", func(json.RawMessage) golden.Answer { return tc.read })
+			open := runtime.OpenRun{Session: u.ref("t0"), RunID: "r1", NativeRunID: "x", Outcome: runtime.OutcomeDispatched}
+			r, err := u.a.Reconcile(t.Context(), &runtime.ReconcileRequest{Runs: []runtime.OpenRun{open}})
+			if err != nil || r.Runs[0].Phase != runtime.RunPhaseUnspecified {
+				t.Errorf("%+v, %v", r, err)
+			}
+			ref, err := u.prepare(u.ref("t0"), "r2")
+			if codes.Of(err) != tc.code {
+				t.Fatalf("%v", err)
+			}
+			if tc.code == "" && (ref.NativeID != "t1" || !strings.Contains(string(u.wait("thread/start", 1)), "gpt-6-luna")) {
+				t.Errorf("thread %s, %s", ref.NativeID, u.wait("thread/start", 1))
+			}
+			if tc.code != "" && u.count("thread/start") != 0 {
+				t.Error("a new thread took its place")
+			}
+		})
 	}
 }
 

@@ -213,6 +213,7 @@ func (a *Agent) SetSettings(ctx context.Context, q *runtime.SetSettingsRequest) 
 	if err != nil {
 		return nil, err
 	}
+	guard := rec.Guard && choice == ""
 	a.mu.Lock()
 	busy := t.active != "" || t.starting != nil
 	now := t.settings
@@ -228,12 +229,12 @@ func (a *Agent) SetSettings(ctx context.Context, q *runtime.SetSettingsRequest) 
 	if err := a.change(ctx, l, t, u); err != nil {
 		return nil, err
 	}
-	if err := a.remember(ctx, t, rec, q); err != nil {
+	if err := a.remember(ctx, t, q); err != nil {
 		return nil, err
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	s := a.effectiveSettings(models, t.settings, t.guard || rec.Guard)
+	s := a.effectiveSettings(models, t.settings, t.guard || guard)
 	if q.Session.NativeID != t.id {
 		a.emit(runtime.Event{SessionID: q.Session.SessionID, NativeID: t.id, SessionChanged: &runtime.Session{Ref: t.session}})
 	}
@@ -298,8 +299,9 @@ func plan(models []appserver.Model, now appserver.Settings, q *runtime.SetSettin
 func (a *Agent) change(ctx context.Context, l *link, t *thread, u appserver.Update) error {
 	a.mu.Lock()
 	before, changed := t.settings, t.changed
+	known := t.presets[modeIn(u)]
 	a.mu.Unlock()
-	same := fits(before, u, false)
+	same := fits(before, u, func(text string) bool { return text == known })
 	if err := l.client.SettingsUpdate(ctx, u); err != nil {
 		switch {
 		case appserver.Classify(err) == appserver.RefusalProfile:
@@ -316,7 +318,7 @@ func (a *Agent) change(ctx context.Context, l *link, t *thread, u appserver.Upda
 			select {
 			case <-changed:
 				a.mu.Lock()
-				wait = !fits(t.settings, u, true)
+				wait = !fits(t.settings, u, anyText)
 				changed = t.changed
 				a.mu.Unlock()
 				if !wait {
@@ -332,16 +334,19 @@ func (a *Agent) change(ctx context.Context, l *link, t *thread, u appserver.Upda
 		}
 	}
 	res, err := l.client.ThreadResume(ctx, appserver.ThreadParams{ThreadID: t.id, ExcludeTurns: true})
-	if err != nil {
+	if err != nil && appserver.Classify(err) != appserver.RefusalNoRollout {
 		return codes.New(codes.NotConfirmed).Because(err)
 	}
 	a.mu.Lock()
 	select {
 	case <-changed: // a notification came meanwhile: it is newer than the answer
 	default:
-		t.apply(res.Settings())
+		if err == nil { // a thread without a record cannot be read, and nobody else can have changed it
+			t.apply(res.Settings())
+		}
 	}
-	ok := fits(t.settings, u, !same)
+	cached := instructions(before)
+	ok := fits(t.settings, u, func(text string) bool { return text == known || cached == nil || text != *cached })
 	a.mu.Unlock()
 	if !ok {
 		return codes.New(codes.NotConfirmed)
@@ -349,20 +354,42 @@ func (a *Agent) change(ctx context.Context, l *link, t *thread, u appserver.Upda
 	return a.confirmed(t, u)
 }
 
-// confirmed lifts the guard once permissions a person chose are in force.
+// confirmed lifts the guard once permissions a person chose are in force, and learns the text a mode stands for.
 func (a *Agent) confirmed(t *thread, u appserver.Update) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if u.Permissions != "" {
 		t.guard = false
 	}
+	if m := u.CollaborationMode; m != nil && m.Settings.DeveloperInstructions == nil {
+		if text := instructions(t.settings); text != nil {
+			t.presets[m.Mode] = *text
+		}
+	}
 	return nil
 }
 
+func modeIn(u appserver.Update) string {
+	if u.CollaborationMode == nil {
+		return ""
+	}
+	return u.CollaborationMode.Mode
+}
+
+func instructions(s appserver.Settings) *string {
+	if s.CollaborationMode == nil {
+		return nil
+	}
+	return s.CollaborationMode.Settings.DeveloperInstructions
+}
+
+// anyText accepts whatever Codex has put in the place of instructions that were sent as null.
+func anyText(text string) bool { return text != "" }
+
 // fits compares effective settings with a change. Instructions that were asked for as null come back as the text of
-// the built-in preset; that counts only for what was really sent (dispatched), never as proof that a text somebody
-// else has set is the preset.
-func fits(s appserver.Settings, u appserver.Update, dispatched bool) bool {
+// the built-in preset; preset says whether a text can be that one. A text that was there before the change was sent
+// proves nothing: it may be somebody's own.
+func fits(s appserver.Settings, u appserver.Update, preset func(string) bool) bool {
 	if u.Model != "" && string(s.Model) != u.Model ||
 		u.Effort != "" && (s.Effort == nil || *s.Effort != u.Effort) {
 		return false
@@ -384,17 +411,17 @@ func fits(s appserver.Settings, u appserver.Update, dispatched bool) bool {
 			return false
 		}
 	}
-	return u.CollaborationMode == nil || sameMode(s.CollaborationMode, u.CollaborationMode, dispatched)
+	return u.CollaborationMode == nil || sameMode(s.CollaborationMode, u.CollaborationMode, preset)
 }
 
-func sameMode(have, want *appserver.CollaborationMode, dispatched bool) bool {
+func sameMode(have, want *appserver.CollaborationMode, preset func(string) bool) bool {
 	if have == nil || have.Mode != want.Mode || have.Settings.Model != want.Settings.Model ||
 		!equal(have.Settings.ReasoningEffort, want.Settings.ReasoningEffort) {
 		return false
 	}
 	h, w := have.Settings.DeveloperInstructions, want.Settings.DeveloperInstructions
 	if w == nil {
-		return h == nil || dispatched && *h != ""
+		return h == nil || preset(*h)
 	}
 	return h != nil && *h == *w
 }
@@ -402,27 +429,28 @@ func sameMode(have, want *appserver.CollaborationMode, dispatched bool) bool {
 func equal(a, b *string) bool { return a == nil && b == nil || a != nil && b != nil && *a == *b }
 
 // remember keeps what a person chose, so that an empty thread can be made again with it.
-func (a *Agent) remember(ctx context.Context, t *thread, rec *record, q *runtime.SetSettingsRequest) error {
+func (a *Agent) remember(ctx context.Context, t *thread, q *runtime.SetSettingsRequest) error {
 	a.mu.Lock()
-	s := t.settings
+	s, ref := t.settings, t.session
 	a.mu.Unlock()
-	if q.ModelID != nil {
-		rec.Model = string(s.Model)
-	}
-	if _, ok := q.Options[optThinking]; (ok || q.ModelID != nil) && s.Effort != nil {
-		rec.Effort = *s.Effort
-	}
-	if v, ok := q.Options[optFast]; ok {
-		fast := v == on
-		rec.Fast = &fast
-	}
-	if v, ok := q.Options[optPermissions]; ok {
-		rec.Permissions, rec.Guard = v, false
-	}
-	if v, ok := q.Options[optMode]; ok {
-		rec.Mode = v
-	}
-	return a.save(ctx, rec)
+	return a.revise(ctx, ref, func(rec *record) {
+		if q.ModelID != nil {
+			rec.Model = string(s.Model)
+		}
+		if _, ok := q.Options[optThinking]; (ok || q.ModelID != nil) && s.Effort != nil {
+			rec.Effort = *s.Effort
+		}
+		if v, ok := q.Options[optFast]; ok {
+			fast := v == on
+			rec.Fast = &fast
+		}
+		if v, ok := q.Options[optPermissions]; ok {
+			rec.Permissions, rec.Guard = v, false
+		}
+		if v, ok := q.Options[optMode]; ok {
+			rec.Mode = v
+		}
+	})
 }
 
 // promptOptions checks the options of one prompt: the effort, which Codex keeps for the next ones too.

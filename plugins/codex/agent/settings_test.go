@@ -180,10 +180,41 @@ func TestModeMatching(t *testing.T) {
 		{"own text lost", mode("plan", "m", nil, nil), mode("plan", "m", nil, &other), true, false},
 		{"none", nil, mode("default", "m", nil, nil), true, false},
 	} {
-		if got := sameMode(tc.have, tc.want, tc.dispatched); got != tc.ok {
+		if got := sameMode(tc.have, tc.want, func(string) bool { return tc.dispatched }); got != tc.ok {
 			t.Errorf("%s: %v", tc.name, got)
 		}
 	}
+}
+
+// A text of somebody's own is no proof of the preset; the preset that was confirmed once is.
+func TestPresetIsNoGuess(t *testing.T) {
+	rules.Covers(t, "CX-08")
+	mode := func(text string) object {
+		return object{"mode": "plan", "settings": object{"model": "gpt-5.5", "reasoning_effort": "medium", "developer_instructions": text}}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		var answer object
+		u := ready(t, func(u *unit, _ json.RawMessage) {
+			if answer != nil {
+				u.notify("thread/settings/updated", answer)
+			}
+		})
+		u.notify("thread/settings/updated", u.settings("t1", ":workspace", "collaborationMode", mode("mine")))
+		synctest.Wait()
+		u.on("thread/resume", func(json.RawMessage) golden.Answer { return fail(-32600, "no rollout found for thread id t1") })
+		if _, err := u.set(optMode, "plan"); codes.Of(err) != codes.NotConfirmed {
+			t.Errorf("somebody's own text counts as the preset: %v", err)
+		}
+		answer = u.settings("t1", ":workspace", "collaborationMode", mode("preset"))
+		if _, err := u.set(optMode, "plan"); err != nil {
+			t.Errorf("preset: %v", err)
+		}
+		answer = nil
+		start := time.Now()
+		if _, err := u.set(optMode, "plan"); err != nil || time.Since(start) > time.Second {
+			t.Errorf("the known preset again: %v after %v", err, time.Since(start))
+		}
+	})
 }
 
 func TestPermissionsMatchTheirSandboxToo(t *testing.T) {

@@ -32,6 +32,7 @@ type thread struct {
 	active   string // running turn
 	starting *run   // its turn/start is on its way
 	held     []appserver.Notification
+	presets  map[string]string // instructions of the built-in modes, as they were confirmed
 }
 
 func (t *thread) apply(s appserver.Settings) {
@@ -44,7 +45,7 @@ func (t *thread) apply(s appserver.Settings) {
 func (a *Agent) adopt(r appserver.ThreadResult, ref runtime.SessionRef) *thread {
 	t := a.threads[r.Thread.ID]
 	if t == nil {
-		t = &thread{id: r.Thread.ID, changed: make(chan struct{}), status: r.Thread.Status}
+		t = &thread{id: r.Thread.ID, changed: make(chan struct{}), status: r.Thread.Status, presets: map[string]string{}}
 		a.threads[t.id] = t
 	}
 	ref.NativeID = t.id
@@ -188,12 +189,12 @@ func restore(rec *record, s appserver.Settings) *appserver.Update {
 // resumeThread takes the writer lock of a thread with history. What could widen permissions is compared before
 // anything is sent; when it does not match, the thread stays guarded until a person has chosen again.
 func (a *Agent) resumeThread(ctx context.Context, l *link, id string, ref runtime.SessionRef, rec *record, choice string) (*thread, error) {
-	if err := a.mayWrite(ctx, l, id, rec.Created); err != nil {
-		return nil, err
-	}
-	known, err := l.client.ThreadRead(ctx, id)
+	known, err := l.client.ThreadRead(ctx, id) // needs no lock, and tells a thread that is gone from one that is owned
 	if err != nil {
 		return nil, native(err)
+	}
+	if err := a.mayWrite(ctx, l, id, rec.Created); err != nil {
+		return nil, err
 	}
 	if ref.ProjectPath == "" {
 		ref.ProjectPath = string(known.Cwd)

@@ -294,8 +294,11 @@ func TestArchiveAndDetach(t *testing.T) {
 		t.Fatal(err)
 	}
 	u.wait("thread/archive", 1)
-	if e, _ := u.host.GetState(t.Context(), stateKey(u.ref(""))); e != nil {
-		t.Error("the record survived the reset")
+	if rec, err := u.a.load(t.Context(), u.ref("")); err != nil || rec.Created || rec.Thread != "" {
+		t.Errorf("the record survived the reset: %+v, %v", rec, err)
+	}
+	if err := u.a.DetachSession(t.Context(), &runtime.DetachSessionRequest{Session: u.ref("t1"), Mode: runtime.DetachModeReset}); err != nil || u.count("thread/archive") != 1 {
+		t.Errorf("reset again: %v, archived %d times", err, u.count("thread/archive"))
 	}
 	native := runtime.SessionRef{NativeID: "theirs", ProjectPath: u.dir}
 	if err := u.a.DetachSession(t.Context(), &runtime.DetachSessionRequest{Session: native, Mode: runtime.DetachModeDelete}); codes.Of(err) != codes.SessionReadOnly {
