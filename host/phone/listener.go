@@ -26,6 +26,9 @@ const (
 	headerDeadline = 10 * time.Second
 	// maxConns is how many TCP connections may be open at once, those included that have not sent anything yet.
 	maxConns = 128
+	// maxInFlight is how many requests may be served at once, those included whose socket is gone: a phone that keeps
+	// reconnecting must not pile them up.
+	maxInFlight = clawket.MaxSockets * clawket.MaxRequests
 	// stopGrace is how long open sockets may take to end when Run is cancelled.
 	stopGrace = 2 * time.Second
 )
@@ -53,6 +56,7 @@ type Listener struct {
 	admission *Admission
 	ln        net.Listener
 	dialects  map[string]backend // by request target; fixed before Run
+	serving   chan struct{}      // one place for each request being served
 
 	mu      sync.Mutex
 	slots   int // sockets open or being opened
@@ -74,7 +78,7 @@ func New(o Options) (*Listener, error) {
 	if o.Admission == nil {
 		o.Admission = &Admission{}
 	}
-	l := &Listener{opt: o, log: o.Log, admission: o.Admission, ln: o.Listener, dialects: map[string]backend{}, sockets: map[*peer]struct{}{}}
+	l := &Listener{opt: o, log: o.Log, admission: o.Admission, ln: o.Listener, dialects: map[string]backend{}, sockets: map[*peer]struct{}{}, serving: make(chan struct{}, maxInFlight)}
 	l.metrics = newMetrics(o.Metrics, l)
 	if l.ln == nil {
 		ln, err := net.Listen("tcp", o.Listen)

@@ -23,6 +23,7 @@ const (
 	endedFailed   = "failed"
 	endedClosed   = "restarting"
 	endedTooMany  = "too_many"
+	endedBusy     = "busy"
 	endedUnusable = "unreadable"
 )
 

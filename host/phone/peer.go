@@ -138,8 +138,18 @@ func (p *peer) dispatch(ctx context.Context, q clawket.Request) bool {
 		p.fail(q.ID, codes.New(codes.Restarting))
 		return true
 	}
+	select {
+	case p.listener.serving <- struct{}{}:
+	default:
+		leave()
+		p.answered()
+		p.listener.metrics.ended(p.backend.name, endedBusy)
+		p.fail(q.ID, codes.New(codes.BridgeBusy))
+		return true
+	}
 	p.requests.Go(func() {
 		defer leave()
+		defer func() { <-p.listener.serving }()
 		payload, err := p.serve(ctx, q)
 		p.answered() // before the answer goes out: whoever has it may ask again
 		if err != nil {

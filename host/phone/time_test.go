@@ -200,6 +200,33 @@ func TestRequestOutlivesItsSocket(t *testing.T) {
 	})
 }
 
+// A phone that reconnects again and again cannot pile up requests, and others get an answer meanwhile.
+func TestAbandonedRequestsAreBounded(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, w *world) {
+		for range maxInFlight / clawket.MaxRequests {
+			s := w.connect("a")
+			for range clawket.MaxRequests {
+				s.request("hold", "{}")
+			}
+			for range clawket.MaxRequests {
+				<-w.d.held
+			}
+			s.ws.CloseNow()
+			synctest.Wait()
+		}
+		s := w.open("demo")
+		r := s.ask("connect", `{"token":"`+token("b")+`"}`)
+		if r.OK || r.Error.Message != "The computer is busy. Try again in a moment." {
+			t.Errorf("answered %+v", r)
+		}
+		close(w.d.release)
+		synctest.Wait()
+		if r := s.ask("echo", "{}"); !r.OK {
+			t.Errorf("answered %+v", r)
+		}
+	})
+}
+
 // A phone that ignores the close frame is cut within a second all the same.
 func TestRevokedPhoneThatDoesNotReadIsCut(t *testing.T) {
 	rules.Covers(t, "FAULT-14")
