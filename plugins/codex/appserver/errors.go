@@ -73,7 +73,8 @@ func Classify(err error) Refusal {
 		return RefusalEmptyHistory
 	case strings.HasPrefix(m, "thread ") && strings.HasSuffix(m, "already has an active writer"):
 		return RefusalActiveWriter
-	case strings.HasPrefix(m, "no rollout found for thread id"), strings.HasPrefix(m, "invalid thread id"):
+	case strings.HasPrefix(m, "no rollout found for thread id"), strings.HasPrefix(m, "invalid thread id"),
+		strings.HasPrefix(m, "invalid session id"):
 		return RefusalNoRollout
 	case strings.HasPrefix(m, "thread not found:"), strings.HasPrefix(m, "thread not loaded:"):
 		return RefusalNotLoaded
