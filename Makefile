@@ -21,8 +21,9 @@ GOFILES := $(shell find . -name '*.go' -not -path './.cache/*' -not -name '*.pb.
 
 .PHONY: run build test check e2e rules mutants bench proto codex tools lint generated cross clean
 
+# At a terminal the host gets a process group of its own, so that Ctrl-C is for the host alone and make ends with its status.
 run: build
-	@if [ -t 0 ] && [ -t 1 ]; then set -m; fi; bin/openphone up $(ARGS)
+	@if [ -t 0 ] && [ -t 1 ]; then set -m; fi; bin/openphone up $(ARGS) || exit
 
 # The pins say which plugin executables belong to this build; the host starts no other without being told to.
 build:
