@@ -5,6 +5,8 @@ package transcripts
 import (
 	"fmt"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 )
@@ -41,6 +43,28 @@ func Check(root fs.FS) ([]string, error) {
 		}
 	}
 	return bad, nil
+}
+
+// Record keeps what an end-to-end run saw under a name, in Folder and between the marks of that name in README.md.
+func Record(root, name, text string) error {
+	if err := os.MkdirAll(filepath.Join(root, Folder), 0o755); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(root, Folder, name), []byte(text), 0o644); err != nil {
+		return err
+	}
+	path := filepath.Join(root, "README.md")
+	readme, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	mark := "<!-- transcript " + name + " -->"
+	before, rest, ok := strings.Cut(string(readme), mark)
+	_, after, ended := strings.Cut(rest, end)
+	if !ok || !ended {
+		return fmt.Errorf("README.md has no place for the transcript %s", name)
+	}
+	return os.WriteFile(path, []byte(before+mark+"\n"+Block(text)+"\n"+end+after), 0o644)
 }
 
 // Block is a recording as it stands in README.

@@ -1,6 +1,8 @@
 package transcripts
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -28,5 +30,27 @@ func TestCheck(t *testing.T) {
 				t.Errorf("got %q, want %q", all, c.want)
 			}
 		})
+	}
+}
+
+func TestRecord(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	readme := filepath.Join(dir, "README.md")
+	if err := os.WriteFile(readme, []byte("before\n<!-- transcript demo.txt -->\nold\n<!-- /transcript -->\nafter\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := Record(dir, "demo.txt", "$ hi\nhello\n"); err != nil {
+		t.Fatal(err)
+	}
+	if bad, err := Check(os.DirFS(dir)); err != nil || len(bad) > 0 {
+		t.Errorf("%v, %v", bad, err)
+	}
+	got, _ := os.ReadFile(readme)
+	if !strings.HasPrefix(string(got), "before\n") || !strings.HasSuffix(string(got), "-->\nafter\n") {
+		t.Errorf("the rest changed: %s", got)
+	}
+	if Record(dir, "other.txt", "x") == nil {
+		t.Error("a transcript without a place was recorded")
 	}
 }
