@@ -18,9 +18,6 @@ import (
 // contractMinor is the minor version of the contract this host speaks.
 const contractMinor = 0
 
-// errFailedHello: the executable could not be asked who it is, this time.
-var errFailedHello = errors.New("it does not say what it is")
-
 // describeFor bounds a start for Describe alone.
 const describeFor = startTimeout + classFast
 
@@ -44,9 +41,6 @@ func (s *Supervisor) admit(ctx context.Context, id, source, sum string) (*execut
 	began := time.Now()
 	g, err := spawn(ctx, *exe, hostSide("warn"), s.socketDir(), s.log.With(obs.KeyRuntime, id, obs.KeyGeneration, 0), nil)
 	if err != nil {
-		if codes.Of(err) == codes.PluginStartFailed {
-			err = codes.New(codes.PluginStartFailed).Because(errors.Join(errFailedHello, err.(interface{ Unwrap() error }).Unwrap()))
-		}
 		return nil, err
 	}
 	g.kill()

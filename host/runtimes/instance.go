@@ -186,7 +186,14 @@ func (i *Instance) set(state State, reason, detail string, gen *generation) {
 		if state == Waiting || state == Paused || state == Refused {
 			level = slog.LevelWarn
 		}
-		i.log.Log(context.Background(), level, "runtime "+string(state), obs.KeyCode, reason, "detail", detail)
+		var attrs []slog.Attr
+		if reason != "" {
+			attrs = append(attrs, slog.String(obs.KeyCode, reason))
+		}
+		if detail != "" {
+			attrs = append(attrs, slog.String("detail", detail))
+		}
+		i.log.LogAttrs(context.Background(), level, "runtime "+string(state), attrs...)
 	}
 	i.changed()
 }

@@ -63,7 +63,7 @@ func (i *Instance) once(ctx context.Context) {
 		switch {
 		case err != nil && ctx.Err() != nil:
 			return
-		case errors.Is(err, errFailedHello):
+		case codes.Of(err) == codes.PluginStartFailed && !errors.Is(err, errGone):
 			i.ended(ctx, 0, err) // it may be better next time
 			return
 		case err != nil:
@@ -160,13 +160,15 @@ func (i *Instance) afresh() {
 	i.exe = nil
 }
 
+var errGone = errors.New("the executable is not there any more")
+
 // resolve finds, verifies and admits the executable.
 func (i *Instance) resolve(ctx context.Context) (*executable, error) {
 	source, ok := i.sup.executable(i.id)
 	if !ok {
 		i.sup.Rescan()
 		if source, ok = i.sup.executable(i.id); !ok {
-			return nil, codes.New(codes.PluginStartFailed).Because(errors.New("the executable is not there any more"))
+			return nil, codes.New(codes.PluginStartFailed).Because(errGone)
 		}
 	}
 	sum, err := i.sup.vault.checksum(source)

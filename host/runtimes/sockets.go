@@ -11,17 +11,22 @@ import (
 // longestSocketDir leaves room for go-plugin's own directory and file names: a socket's path has about 100 bytes.
 const longestSocketDir = 55
 
+// socketName picks the first name that is short enough.
+func socketName(dataDir string) string {
+	sum := sha256.Sum256([]byte(dataDir))
+	name := "openphone-" + itoa(max(os.Getuid(), 0)) + "-" + hex.EncodeToString(sum[:4])
+	for _, dir := range []string{filepath.Join(dataDir, "run"), filepath.Join(os.TempDir(), name), "/tmp/" + name} {
+		if len(dir) <= longestSocketDir {
+			return dir
+		}
+	}
+	return filepath.Join(os.TempDir(), name) // sockets have no paths here, or none of ours would help
+}
+
 // socketDir makes the private directory of all plugin sockets. It has the same name at every start of a host, so that
 // what a killed host left there goes away. The data directory's lock keeps a second host out.
 func socketDir(dataDir string) (string, error) {
-	dir := filepath.Join(dataDir, "run")
-	if len(dir) > longestSocketDir {
-		sum := sha256.Sum256([]byte(dataDir))
-		dir = filepath.Join(os.TempDir(), "openphone-"+itoa(max(os.Getuid(), 0))+"-"+hex.EncodeToString(sum[:4]))
-	}
-	if len(dir) > longestSocketDir {
-		return os.MkdirTemp("/tmp", "openphone-")
-	}
+	dir := socketName(dataDir)
 	if info, err := os.Lstat(dir); err == nil {
 		if !info.IsDir() || !private(info) {
 			// Somebody else made it: take another name rather than its contents.

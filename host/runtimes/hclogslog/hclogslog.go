@@ -14,8 +14,8 @@ import (
 	"github.com/hashicorp/go-hclog"
 )
 
-// New makes an hclog logger that writes into l. go-plugin speaks of every start and end at info; its lines are lowered to
-// debug, because the supervisor says the same once, in its own words. Errors keep their level.
+// New makes an hclog logger that writes into l. All of it becomes debug: the supervisor says once, in its own words, what
+// a person should know about a start or an end.
 func New(l *slog.Logger) hclog.Logger { return &logger{l: l} }
 
 type logger struct {
@@ -27,11 +27,9 @@ type logger struct {
 var _ hclog.Logger = (*logger)(nil)
 
 func (a *logger) Log(level hclog.Level, msg string, args ...any) {
-	l := slog.LevelDebug
-	if level >= hclog.Error {
-		l = slog.LevelWarn
+	if level > hclog.Trace {
+		a.l.Debug(msg, stringKeys(args)...)
 	}
-	a.l.Log(context.Background(), l, msg, stringKeys(args)...)
 }
 func (a *logger) Trace(string, ...any)             {}
 func (a *logger) Debug(msg string, args ...any)    { a.Log(hclog.Debug, msg, args...) }
@@ -42,7 +40,7 @@ func (a *logger) IsTrace() bool                    { return false }
 func (a *logger) IsDebug() bool                    { return a.l.Enabled(context.Background(), slog.LevelDebug) }
 func (a *logger) IsInfo() bool                     { return a.IsDebug() }
 func (a *logger) IsWarn() bool                     { return a.IsDebug() }
-func (a *logger) IsError() bool                    { return a.l.Enabled(context.Background(), slog.LevelWarn) }
+func (a *logger) IsError() bool                    { return a.IsDebug() }
 func (a *logger) ImpliedArgs() []any               { return a.implied }
 func (a *logger) Name() string                     { return a.name }
 func (a *logger) ResetNamed(n string) hclog.Logger { c := *a; c.name = n; return &c }
@@ -66,7 +64,7 @@ func (a *logger) GetLevel() hclog.Level {
 	if a.IsDebug() {
 		return hclog.Debug
 	}
-	return hclog.Warn
+	return hclog.Off
 }
 
 func (a *logger) StandardLogger(*hclog.StandardLoggerOptions) *log.Logger {
