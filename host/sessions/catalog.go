@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/openphone-host/openphone/host/obs"
 	"github.com/openphone-host/openphone/protocol/codes"
 	"github.com/openphone-host/openphone/protocol/jsonframe"
 	"github.com/openphone-host/openphone/sdk/runtime"
@@ -161,8 +162,16 @@ func (c *Conversations) read(ctx context.Context, s *scan, archived bool) {
 	if errors.Is(err, errTooManyRows) {
 		s.rows = s.rows[:maxNativeRows]
 	}
+	switch {
+	case err != nil:
+		c.count.scans.WithLabelValues("failed").Inc()
+	case s.end.Complete:
+		c.count.scans.WithLabelValues("complete").Inc()
+	default:
+		c.count.scans.WithLabelValues("incomplete").Inc()
+	}
 	if err != nil {
-		c.log.Warn("the runtime's conversations could not be listed", "error", err)
+		c.log.Warn("the runtime's conversations could not be listed", obs.KeyError, err)
 	}
 	c.mu.Lock()
 	var changed []*conversation

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/openphone-host/openphone/host/ledger"
+	"github.com/openphone-host/openphone/host/obs"
 	"github.com/openphone-host/openphone/host/store"
 	"github.com/openphone-host/openphone/protocol/codes"
 	"github.com/openphone-host/openphone/sdk/runtime"
@@ -24,7 +25,7 @@ func (c *Conversations) commit(r *run) {
 	outcome, code, native := runtime.OutcomeUnknown, "", ""
 	switch {
 	case err != nil:
-		c.log.Warn("a run could not be dispatched", "run", r.id, "error", err)
+		c.log.Warn("a run could not be dispatched", "run", obs.ID(r.id), obs.KeyError, err)
 		// Only a call that provably never left this process comes back as an error that says so.
 		if e := codes.As(err); e != nil && e.Outcome == codes.NotDispatched {
 			outcome, code = runtime.OutcomeNotDispatched, e.Code
@@ -48,7 +49,7 @@ func (c *Conversations) note(r *run, outcome runtime.Outcome, code, native strin
 	c.mu.Unlock()
 	// Written first: if the host ends here, the next one asks the runtime with what is known.
 	if err := c.db.SetOutcome(context.WithoutCancel(c.life), c.id, r.id, int32(outcome), native); err != nil {
-		c.log.Error("the outcome of a run was not written", "run", r.id, "error", err)
+		c.log.Error("the outcome of a run was not written", "run", obs.ID(r.id), obs.KeyError, err)
 	}
 	c.opts.Fault(killNoted)
 	c.mu.Lock()
@@ -65,6 +66,7 @@ func (c *Conversations) note(r *run, outcome runtime.Outcome, code, native strin
 			c.publish(r.update(RunStarted, time.Now()))
 		}
 		if step.Tell != "" {
+			c.count.doubts.Inc()
 			u := r.update(NoticeRaised, time.Now())
 			u.Notice = c.notice(runtime.SeverityError, step.Tell, nil)
 			c.publish(u)
@@ -90,13 +92,14 @@ func (c *Conversations) end(r *run, e *runtime.RunEnded, at time.Time, seq uint6
 	}
 	r.ending = true
 	conv := r.conv
+	c.count.runs.WithLabelValues(e.Reason.String()).Inc()
 	c.mu.Unlock()
 
 	c.opts.Fault(killEnding)
 	if !r.elsewhere {
 		// Before phones are told, or a host that ends now would tell them another end.
 		if err := c.db.EndRun(context.WithoutCancel(c.life), c.id, r.id, int32(e.Reason), e.Code, now); err != nil {
-			c.log.Error("the end of a run was not written", "run", r.id, "error", err)
+			c.log.Error("the end of a run was not written", "run", obs.ID(r.id), obs.KeyError, err)
 		}
 	}
 	c.opts.Fault(killEnded)

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/openphone-host/openphone/host/consent"
 	"github.com/openphone-host/openphone/host/sessions/artifact"
 	"github.com/openphone-host/openphone/host/store"
@@ -35,7 +37,8 @@ type Options struct {
 	// MaxTitle bounds titles, in UTF-16 units; default 200.
 	MaxTitle int
 	// NewID makes run and session ids; nil: UUID version 4.
-	NewID func() string
+	NewID   func() string
+	Metrics prometheus.Registerer // nil registers nothing
 	// Fault is called with one of KillPoints at each step of a send; nil outside of fault tests.
 	Fault func(point string)
 }
@@ -48,6 +51,7 @@ type Conversations struct {
 	book  *consent.Book
 	shelf *artifact.Shelf
 	log   *slog.Logger
+	count *metrics
 	id    string // of the runtime's instance
 
 	life   context.Context // ends when Run ends
@@ -140,6 +144,7 @@ func New(o Options) (*Conversations, error) {
 		c.cancel()
 		return nil, err
 	}
+	c.count = newMetrics(o.Metrics, c)
 	return c, nil
 }
 

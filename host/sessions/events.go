@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/openphone-host/openphone/host/ledger"
+	"github.com/openphone-host/openphone/host/obs"
 	"github.com/openphone-host/openphone/sdk/runtime"
 )
 
@@ -13,6 +14,7 @@ import (
 func (c *Conversations) Events(generation uint64, events []runtime.Event) {
 	for i := range events {
 		if !c.apply(generation, &events[i]) {
+			c.count.dropped.WithLabelValues("process").Add(float64(len(events) - i))
 			break
 		}
 	}
@@ -121,6 +123,7 @@ func (c *Conversations) apply(generation uint64, ev *runtime.Event) bool {
 func (c *Conversations) heard(ev *runtime.Event) *run {
 	r := c.runs[ev.RunID]
 	if r == nil || r.ending {
+		c.count.dropped.WithLabelValues("run").Inc()
 		return nil
 	}
 	r.state = ledger.Seen(r.state)
@@ -193,7 +196,7 @@ func (c *Conversations) started(ev *runtime.Event) *run {
 func (c *Conversations) onRecord(runID string) bool {
 	_, found, err := c.db.Run(c.life, c.id, runID)
 	if err != nil {
-		c.log.Warn("a run was not looked up", "error", err)
+		c.log.Warn("a run was not looked up", obs.KeyError, err)
 	}
 	return found
 }
@@ -207,7 +210,7 @@ func (c *Conversations) noteNative(r *run, native string) {
 	}
 	c.mu.Unlock()
 	if err := c.db.SetOutcome(context.WithoutCancel(c.life), c.id, r.id, int32(outcome), native); err != nil {
-		c.log.Error("the name of a run was not written", "run", r.id, "error", err)
+		c.log.Error("the name of a run was not written", "run", obs.ID(r.id), obs.KeyError, err)
 	}
 }
 

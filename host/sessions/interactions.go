@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/openphone-host/openphone/host/consent"
+	"github.com/openphone-host/openphone/host/obs"
 	"github.com/openphone-host/openphone/host/policy"
 	"github.com/openphone-host/openphone/protocol/codes"
 	"github.com/openphone-host/openphone/sdk/runtime"
@@ -122,13 +123,18 @@ func (c *Conversations) answer(ctx context.Context, by string, asked consent.Ask
 	}
 	ended, closed, serr := c.book.Settle(ctx, ticket, a)
 	if serr != nil {
-		c.log.Error("the end of an interaction was not written", "error", serr)
+		c.log.Error("the end of an interaction was not written", obs.KeyError, serr)
 	}
 	if closed {
 		c.shut(ended)
 	}
 	switch a.Outcome {
 	case runtime.OutcomeDispatched:
+		who := "person"
+		if by == byPolicy {
+			who = byPolicy
+		}
+		c.count.interactions.WithLabelValues(who).Inc()
 		return nil
 	case runtime.OutcomeNotDispatched:
 		return named(a.Code, codes.InteractionNotPending).With(codes.NotDispatched)
@@ -147,7 +153,7 @@ func (c *Conversations) openInteraction(conv *conversation, runID string, in *ru
 	asked, fresh, err := c.book.Open(ctx, conv.key, runID, *in)
 	switch {
 	case err != nil:
-		c.log.Warn("an interaction was not opened", "error", err)
+		c.log.Warn("an interaction was not opened", obs.KeyError, err)
 		if codes.Of(err) != codes.InteractionNotPending { // that one has its answer already
 			c.refuse(conv, in)
 		}
@@ -163,7 +169,7 @@ func (c *Conversations) opened(conv *conversation, asked consent.Asked) {
 		if d, alone := policy.Approval(level, *a); alone && c.begin(func() {
 			err := c.answer(c.life, byPolicy, asked, &runtime.ResolveInteractionRequest{Decision: d}, closureOf(d))
 			if err != nil {
-				c.log.Warn("the policy's answer was not taken", "error", err)
+				c.log.Warn("the policy's answer was not taken", obs.KeyError, err)
 				if _, open := c.book.Get(asked.ID); open {
 					c.show(conv, asked) // then a person has to
 				}
@@ -192,9 +198,10 @@ func (c *Conversations) refuse(conv *conversation, in *runtime.Interaction) {
 	} else {
 		req.Cancel = true
 	}
+	c.count.interactions.WithLabelValues("refused").Inc()
 	c.begin(func() {
 		if _, err := c.rt.ResolveInteraction(c.life, req); err != nil {
-			c.log.Warn("an interaction was not refused", "error", err)
+			c.log.Warn("an interaction was not refused", obs.KeyError, err)
 		}
 	})
 }
@@ -203,7 +210,7 @@ func (c *Conversations) refuse(conv *conversation, in *runtime.Interaction) {
 func (c *Conversations) closeInteraction(conv *conversation, in *runtime.InteractionClosed) {
 	ended, closed, err := c.book.Close(context.WithoutCancel(c.life), conv.key, in.InteractionID, in.Closure)
 	if err != nil {
-		c.log.Error("the end of an interaction was not written", "error", err)
+		c.log.Error("the end of an interaction was not written", obs.KeyError, err)
 	}
 	if closed {
 		c.shut(ended)
@@ -241,7 +248,7 @@ func (c *Conversations) retireInteractions(conv *conversation, runID string) {
 		list, err = c.book.CloseRun(ctx, conv.key, runID, runtime.ClosureExpired)
 	}
 	if err != nil {
-		c.log.Error("the end of an interaction was not written", "error", err)
+		c.log.Error("the end of an interaction was not written", obs.KeyError, err)
 	}
 	c.shut(list...)
 }
@@ -263,7 +270,7 @@ func (c *Conversations) settleInteractions(list []runtime.OpenInteraction) {
 	opened, ended, refused := c.book.Reconcile(context.WithoutCancel(c.life), still)
 	c.shut(ended...)
 	for id, err := range refused {
-		c.log.Warn("an interaction was not opened again", "error", err, "interaction", consent.ID("", id))
+		c.log.Warn("an interaction was not opened again", obs.KeyError, err, "interaction", obs.ID(id))
 	}
 	for _, a := range opened {
 		c.mu.Lock()
@@ -279,7 +286,7 @@ func (c *Conversations) settleInteractions(list []runtime.OpenInteraction) {
 func (c *Conversations) loseInteractions() {
 	list, err := c.book.Lost(context.WithoutCancel(c.life))
 	if err != nil {
-		c.log.Error("lost interactions were not written", "error", err)
+		c.log.Error("lost interactions were not written", obs.KeyError, err)
 	}
 	c.shut(list...)
 }

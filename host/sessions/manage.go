@@ -6,6 +6,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/openphone-host/openphone/host/obs"
 	"github.com/openphone-host/openphone/host/store"
 	"github.com/openphone-host/openphone/protocol/codes"
 	"github.com/openphone-host/openphone/protocol/jsonframe"
@@ -298,7 +299,7 @@ func (c *Conversations) detach(ctx context.Context, conv *conversation, mode run
 	}
 	list, err := c.book.CloseSession(context.WithoutCancel(ctx), conv.key, runtime.ClosureExpired)
 	if err != nil {
-		c.log.Error("the end of an interaction was not written", "error", err)
+		c.log.Error("the end of an interaction was not written", obs.KeyError, err)
 	}
 	c.shut(list...)
 	c.shelf.Retire(conv.key)

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/openphone-host/openphone/host/obs"
 	"github.com/openphone-host/openphone/protocol/codes"
 	"github.com/openphone-host/openphone/sdk/runtime"
 )
@@ -171,7 +172,7 @@ func (c *Conversations) Activity(ctx context.Context, keys []string) ([]runtime.
 	defer cancel()
 	seen, err := c.rt.ObserveActivity(ctx, &ask)
 	if err != nil || len(seen) != len(at) {
-		c.log.Debug("activity was not observed", "error", err)
+		c.log.Debug("activity was not observed", obs.KeyError, err)
 		return list, nil
 	}
 	for j, i := range at {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/openphone-host/openphone/host/ledger"
+	"github.com/openphone-host/openphone/host/obs"
 	"github.com/openphone-host/openphone/protocol/codes"
 	"github.com/openphone-host/openphone/sdk/runtime"
 )
@@ -21,14 +22,14 @@ func (c *Conversations) Started(ctx context.Context, generation uint64, reconcil
 	again := reconcileFunc(nil)
 	err := c.reconcile(ctx, generation, reconcile)
 	if codes.Of(err) == codes.RuntimeUnavailable {
-		c.log.Info("the runtime cannot tell yet what became of open work", "error", err)
+		c.log.Info("the runtime cannot tell yet what became of open work", obs.KeyError, err)
 		again, err = reconcile, nil
 	}
 	if err != nil {
 		return err
 	}
 	if err := c.ensureMain(ctx); err != nil {
-		c.log.Error("the main conversation could not be made", "error", err)
+		c.log.Error("the main conversation could not be made", obs.KeyError, err)
 	}
 	c.mu.Lock()
 	c.down, c.unasked = false, again
@@ -186,7 +187,7 @@ func (c *Conversations) Changed() {
 	defer cancel()
 	err := c.reconcile(ctx, generation, ask)
 	if err != nil {
-		c.log.Warn("the runtime still cannot tell what became of open work", "error", err)
+		c.log.Warn("the runtime still cannot tell what became of open work", obs.KeyError, err)
 		return
 	}
 	c.mu.Lock()

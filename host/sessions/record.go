@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/openphone-host/openphone/host/obs"
 	"github.com/openphone-host/openphone/host/store"
 	"github.com/openphone-host/openphone/protocol/codes"
 	"github.com/openphone-host/openphone/sdk/runtime"
@@ -59,7 +60,7 @@ func (c *Conversations) save(conv *conversation) {
 		return
 	}
 	if err := c.put(rec); err != nil {
-		c.log.Warn("a conversation's record was not written", "error", err)
+		c.log.Warn("a conversation's record was not written", obs.KeyError, err)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/openphone-host/openphone/host/ledger"
+	"github.com/openphone-host/openphone/host/obs"
 	"github.com/openphone-host/openphone/host/store"
 	"github.com/openphone-host/openphone/protocol/codes"
 	"github.com/openphone-host/openphone/sdk/runtime"
@@ -18,64 +19,75 @@ import (
 // An error means that nothing was sent and nothing was recorded. Errors: those of PrepareRun, operation_conflict,
 // receipts_full, receipt_failed, run_active, prompt_empty, prompt_too_long, attachment_*, key_invalid, session_unknown.
 func (c *Conversations) Send(ctx context.Context, in SendInput) (string, error) {
-	c.opts.Fault(killReceived)
-	if err := c.checkSend(in); err != nil {
-		return "", err
-	}
-	conv, err := c.find(in.SessionKey)
-	if err != nil {
-		// A conversation that is gone still knows what it was sent.
-		return c.repeated(ctx, in, err)
-	}
-	// Both answers are given without waiting for the write lock, which a running dispatch may hold.
-	if id, err := c.repeated(ctx, in, nil); id != "" || err != nil {
-		return id, err
-	}
-	if err := c.checkFreeFor(conv, in.IdempotencyKey); err != nil {
-		return "", err
-	}
-	if err := c.lock(ctx, conv); err != nil {
-		return "", err
-	}
-	id, held, err := c.sendLocked(ctx, conv, in)
-	if !held {
-		conv.unlock()
+	id, fresh, err := c.send(ctx, in)
+	switch {
+	case err != nil:
+		c.count.prompts.WithLabelValues("refused").Inc()
+	case fresh:
+		c.count.prompts.WithLabelValues("accepted").Inc()
+	default:
+		c.count.prompts.WithLabelValues("repeated").Inc()
 	}
 	return id, err
 }
 
-// sendLocked does what Send does with the write lock, which it hands on to the dispatch if held is true.
-func (c *Conversations) sendLocked(ctx context.Context, conv *conversation, in SendInput) (id string, held bool, err error) {
+func (c *Conversations) send(ctx context.Context, in SendInput) (id string, fresh bool, err error) {
+	c.opts.Fault(killReceived)
+	if err := c.checkSend(in); err != nil {
+		return "", false, err
+	}
+	conv, err := c.find(in.SessionKey)
+	if err != nil {
+		// A conversation that is gone still knows what it was sent.
+		id, err = c.repeated(ctx, in, err)
+		return id, false, err
+	}
+	// Both answers are given without waiting for the write lock, which a running dispatch may hold.
 	if id, err := c.repeated(ctx, in, nil); id != "" || err != nil {
 		return id, false, err
 	}
-	if err := c.checkFree(conv); err != nil {
+	if err := c.checkFreeFor(conv, in.IdempotencyKey); err != nil {
 		return "", false, err
+	}
+	if err := c.lock(ctx, conv); err != nil {
+		return "", false, err
+	}
+	id, r, err := c.sendLocked(ctx, conv, in)
+	if r == nil || !c.begin(func() { defer conv.unlock(); c.commit(r) }) {
+		// Nothing to dispatch, or the host is ending: the next one asks the runtime, which has never seen the run.
+		conv.unlock()
+	}
+	return id, r != nil, err
+}
+
+// sendLocked does what Send does with the write lock. r, when there is one, is to be dispatched.
+func (c *Conversations) sendLocked(ctx context.Context, conv *conversation, in SendInput) (id string, r *run, err error) {
+	if id, err := c.repeated(ctx, in, nil); id != "" || err != nil {
+		return id, nil, err
+	}
+	if err := c.checkFree(conv); err != nil {
+		return "", nil, err
 	}
 	c.opts.Fault(killLookedUp)
 	runID := c.opts.NewID()
 	defer c.prepared(conv)
 	prepared, err := c.prepare(ctx, conv, runID, in)
 	if err != nil {
-		return "", false, err
+		return "", nil, err
 	}
 	r, called, err := c.accept(ctx, conv, runID, in, prepared)
 	if err != nil {
 		c.abandon(runID)
-		return "", false, err
+		return "", nil, err
 	}
 	c.flush()
 	c.opts.Fault(killAnnounced)
 	if called { // off while its receipt was written: it is on record, and was never dispatched
 		c.abandon(runID)
 		c.end(r, &runtime.RunEnded{Reason: runtime.EndReasonCancelled}, time.Time{}, 0)
-		return runID, false, nil
+		return runID, nil, nil
 	}
-	if !c.begin(func() { defer conv.unlock(); c.commit(r) }) {
-		// The host is ending: the next one asks the runtime, which has never seen the run, and tells the phones.
-		return runID, false, nil
-	}
-	return runID, true, nil
+	return runID, r, nil
 }
 
 // prepared ends the time in which a prompt has no receipt.
@@ -187,7 +199,7 @@ func refusal(err error) error {
 func (c *Conversations) abandon(runID string) {
 	c.begin(func() {
 		if err := c.rt.AbandonRun(c.life, &runtime.AbandonRunRequest{RunID: runID}); err != nil {
-			c.log.Debug("a prepared run was not abandoned", "error", err)
+			c.log.Debug("a prepared run was not abandoned", obs.KeyError, err)
 		}
 	})
 }
@@ -211,7 +223,7 @@ func (c *Conversations) accept(ctx context.Context, conv *conversation, runID st
 			Fingerprint: in.Fingerprint, ThinkingLevel: in.Thinking, AcceptedAt: now}, rec)
 	})
 	if err != nil {
-		c.log.Warn("a receipt was not written", "error", err)
+		c.log.Warn("a receipt was not written", obs.KeyError, err)
 		if codes.As(err) == nil || codes.Of(err) == codes.Internal {
 			err = codes.New(codes.ReceiptFailed).Because(err)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	"github.com/openphone-host/openphone/host/obs"
 	"github.com/openphone-host/openphone/protocol/codes"
 	"github.com/openphone-host/openphone/sdk/runtime"
 )
@@ -67,7 +68,7 @@ func (c *Conversations) stopNow(r *run) {
 		return
 	}
 	if _, err := c.rt.StopRun(c.life, req); err != nil {
-		c.log.Warn("a run was not stopped", "run", r.id, "error", err)
+		c.log.Warn("a run was not stopped", "run", obs.ID(r.id), obs.KeyError, err)
 	}
 }
 
