@@ -248,9 +248,11 @@ func (h *historyReader) add(turn appserver.Turn, turnID string, it appserver.Ite
 	h.push(row{message: m, turn: turnID, at: h.at})
 }
 
-// notice appends the fixed sentence of a failed turn. It comes first because rows are newest first.
+// notice appends the fixed sentence of a turn that did not end well: failed, or cut off by the end of its process, which
+// left it without an end time. It comes first because rows are newest first.
 func (h *historyReader) notice(t appserver.Turn) {
-	if t.Status != "failed" {
+	end := ending(t, false)
+	if !t.Terminal() || end.Reason != runtime.EndReasonFailed {
 		return
 	}
 	at := seconds(t.CompletedAt)
@@ -258,7 +260,7 @@ func (h *historyReader) notice(t appserver.Turn) {
 		at = seconds(t.StartedAt)
 	}
 	h.push(row{turn: t.ID, notice: true, at: h.at, message: runtime.Message{
-		MessageID: "codex-turn-error:" + t.ID, Role: runtime.RoleSystem, NoticeCode: failureCode(t.Error), NativeRunID: t.ID, CreatedAt: at,
+		MessageID: "codex-turn-error:" + t.ID, Role: runtime.RoleSystem, NoticeCode: end.Code, NativeRunID: t.ID, CreatedAt: at,
 	}})
 }
 

@@ -191,6 +191,25 @@ func TestHistoryWhileItGrows(t *testing.T) {
 	}
 }
 
+func TestHistoryTellsOfTurnsThatWereCutOff(t *testing.T) {
+	f := &fakeThread{}
+	f.turn(0, "interrupted") // a person stopped it
+	f.turn(1, "interrupted")
+	f.turns[1].CompletedAt = nil // its process died
+	f.turn(2, "inProgress")
+	f.turns[2].CompletedAt = nil
+	l, _, _ := fakeLibrary(t, f.serve(t), "", "")
+	var notices []string
+	for _, m := range readAll(t, l, 40, nil)[0] {
+		if m.NoticeCode != "" {
+			notices = append(notices, m.MessageID+" "+m.NoticeCode)
+		}
+	}
+	if diff := cmp.Diff([]string{"codex-turn-error:turn-1 " + codes.Interrupted}, notices); diff != "" {
+		t.Errorf("notices (-want +got):\n%s", diff)
+	}
+}
+
 func TestHistoryBounds(t *testing.T) {
 	f := &fakeThread{}
 	f.turn(0, "completed")

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -112,7 +113,7 @@ func (a *Agent) forget(ctx context.Context, l *link, ref runtime.SessionRef, id,
 	return a.save(ctx, rec)
 }
 
-// hasRollout reports that there is a file of a thread, or that there might be one.
+// hasRollout reports that there is a file of a thread with something in it, or that there might be one.
 func hasRollout(codexHome, threadID string) bool {
 	if codexHome == "" || strings.ContainsAny(threadID, `*?[]\/`) {
 		return true
@@ -122,8 +123,14 @@ func hasRollout(codexHome, threadID string) bool {
 		filepath.Join(codexHome, "sessions", "*", "*", "*", name), filepath.Join(codexHome, "sessions", name),
 		filepath.Join(codexHome, "archived_sessions", name),
 	} {
-		if found, err := filepath.Glob(pattern); err != nil || len(found) > 0 {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
 			return true
+		}
+		for _, path := range found {
+			if info, err := os.Lstat(path); err != nil || info.Size() > 0 {
+				return true
+			}
 		}
 	}
 	return false

@@ -266,6 +266,7 @@ func TestClassify(t *testing.T) {
 		{-32600, "thread 01a2 already has an active writer", "", RefusalActiveWriter},
 		{-32600, "no rollout found for thread id 01a2", "", RefusalNoRollout},
 		{-32600, "thread not loaded: 01a2", "", RefusalNotLoaded},
+		{-32603, "failed to read thread: thread-store internal error: failed to read session metadata /a: rollout at /a is empty", "", RefusalNoRollout},
 		{-32600, "session 01a2 is archived. Run `codex unarchive 01a2` to unarchive it first.", "", RefusalArchived},
 		{-32601, "list_turns is not supported yet", "", RefusalEmptyHistory},
 		{-32600, "thread 01a2 is not materialized yet; thread/turns/list is unavailable before first user message", "", RefusalEmptyHistory},

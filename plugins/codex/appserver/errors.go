@@ -76,6 +76,8 @@ func Classify(err error) Refusal {
 	case strings.HasPrefix(m, "no rollout found for thread id"), strings.HasPrefix(m, "invalid thread id"),
 		strings.HasPrefix(m, "invalid session id"):
 		return RefusalNoRollout
+	case strings.Contains(m, "failed to read session metadata") && strings.HasSuffix(m, " is empty"):
+		return RefusalNoRollout // its process died between making the file and writing the first line
 	case strings.HasPrefix(m, "thread not found:"), strings.HasPrefix(m, "thread not loaded:"):
 		return RefusalNotLoaded
 	case strings.HasPrefix(m, "session ") && strings.Contains(m, " is archived."):
