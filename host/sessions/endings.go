@@ -110,7 +110,14 @@ func (e ending) place(page []HistoryMessage, newest, oldest bool) (int, bool) {
 
 // withEndings puts the notices into a page.
 func withEndings(page []HistoryMessage, list []ending, backend string, newest, oldest bool) []HistoryMessage {
+	native := map[string]string{} // the host may have ended before it learnt them
+	for i := range page {
+		if m := &page[i].Message; m.RunID != "" && m.NativeRunID != "" {
+			native[m.RunID] = m.NativeRunID
+		}
+	}
 	for _, e := range list {
+		pick2(&e.nativeID, native[e.runID])
 		if i, ok := e.place(page, newest, oldest); ok {
 			page = append(page[:i:i], append([]HistoryMessage{e.message(backend)}, page[i:]...)...)
 		}

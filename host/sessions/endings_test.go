@@ -106,6 +106,15 @@ func (r *rig) send2(key, running string) string {
 	return r.send(key, "z", "k-3")
 }
 
+// The runtime's row ties our run to its own name, and with it to the notice it has already.
+func TestEndingTheRuntimeKnows(t *testing.T) {
+	t.Parallel()
+	page := []HistoryMessage{{Message: runtime.Message{RunID: "r", NativeRunID: "turn"}}, {Message: runtime.Message{NativeRunID: "turn", NoticeCode: "x"}}}
+	if got := withEndings(page, []ending{{runID: "r", code: "y"}}, "fake", true, true); len(got) != 2 {
+		t.Errorf("got %+v", got)
+	}
+}
+
 func TestEndingsAreBounded(t *testing.T) {
 	t.Parallel()
 	conv := newConversation("k")
