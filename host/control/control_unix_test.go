@@ -58,7 +58,7 @@ func (f *fake) Reload(context.Context) ([]string, []string, error) {
 	return nil, nil, codes.New(codes.ConfigInvalid, "where", "line 3")
 }
 func (f *fake) Receipts(context.Context, string, string) ([]Receipt, error) { return nil, nil }
-func (f *fake) OfferProject(context.Context, string) error { return nil }
+func (f *fake) OfferProject(context.Context, string) error                  { return nil }
 
 func (f *fake) Pair(_ context.Context, label string, _ bool) (*Pairing, error) {
 	return &Pairing{PhoneID: "p1", Backends: []PairedBackend{{Backend: "demo", URL: "ws://127.0.0.1:1/v1/demo/ws", Token: label}}}, nil

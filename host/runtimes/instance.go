@@ -98,9 +98,6 @@ func newInstance(s *Supervisor, id string) *Instance {
 		status: runtime.Status{Condition: runtime.ConditionUnavailable, Reason: codes.RuntimeUnavailable},
 	}
 	i.door.prepared, i.door.running = map[string]time.Time{}, map[string]bool{}
-	if s.opt.Observer != nil {
-		i.observer = s.opt.Observer(i)
-	}
 	return i
 }
 

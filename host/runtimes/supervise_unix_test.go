@@ -150,10 +150,7 @@ func TestWatchEnds(t *testing.T) {
 
 // TestBreaker: five exits open the breaker, a second runtime does not notice, and a person closes it.
 func TestBreaker(t *testing.T) {
-	r := newRig(t, nil, nil)
-	install(t, r.dir, "steady", nil)
-	r.trust()
-	r.Rescan()
+	r := newRig(t, nil, func(o *Options) { install(t, o.Dirs[0], "steady", nil) })
 	steady, err := r.Instance("steady")
 	if err != nil {
 		t.Fatal(err)

@@ -82,12 +82,12 @@ type Supervisor struct {
 	hurried context.Context // ends when nobody waits any more for plugins to end by themselves
 	hurry   context.CancelFunc
 
-	mu        sync.Mutex
-	instances map[string]*Instance // guarded by mu
-	found     map[string]string    // executables by runtime id; guarded by mu
-	tree      *suture.Supervisor   // guarded by mu; nil while not running
-	sockets   string               // directory for sockets; guarded by mu
-	running   context.Context      // ends with Run; guarded by mu
+	instances map[string]*Instance // fixed after New
+
+	mu      sync.Mutex
+	found   map[string]string // executables by runtime id; guarded by mu
+	sockets string            // directory for sockets; guarded by mu
+	running context.Context   // ends with Run; guarded by mu
 }
 
 // New makes a supervisor. It looks for executables at once, so that Instances can be listed before Run.
@@ -107,43 +107,39 @@ func New(opt Options) *Supervisor {
 	s.hurried, s.hurry = context.WithCancel(context.Background())
 	s.running = context.Background()
 	s.Rescan()
+	for _, id := range sortedKeys(s.found) {
+		i := newInstance(s, id)
+		s.instances[id] = i
+		if opt.Observer != nil {
+			i.observer = opt.Observer(i)
+		}
+	}
 	return s
 }
 
 // Hurry ends the patience of a stop: plugins that have not ended by then are killed.
 func (s *Supervisor) Hurry() { s.hurry() }
 
-// Rescan looks for executables again and starts to look after new ones.
+// Rescan looks where the executables of the known instances lie now. An executable for a runtime that was not there when
+// the supervisor was made is found at the host's next start: everything that belongs to a runtime is built together.
 func (s *Supervisor) Rescan() {
 	found := discover(s.opt.Dirs)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.found = found
-	for _, id := range sortedKeys(found) {
-		if s.instances[id] != nil {
-			continue
-		}
-		i := newInstance(s, id)
-		s.instances[id] = i
-		if s.tree != nil {
-			s.tree.Add(i)
-		}
-	}
 }
 
 // Instances lists all, in order of their id.
 func (s *Supervisor) Instances() []*Instance {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	list := slices.Collect(maps.Values(s.instances))
-	slices.SortFunc(list, func(a, b *Instance) int { return cmp.Compare(a.id, b.id) })
+	list := make([]*Instance, 0, len(s.instances))
+	for _, id := range sortedKeys(s.instances) {
+		list = append(list, s.instances[id])
+	}
 	return list
 }
 
 // Instance finds one by its id; runtime_unknown when there is none.
 func (s *Supervisor) Instance(id string) (*Instance, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if i := s.instances[id]; i != nil {
 		return i, nil
 	}
@@ -170,17 +166,12 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	defer unhook()
 	s.mu.Lock()
 	s.sockets, s.running = dir, alive
-	s.tree = tree
-	for _, id := range sortedKeys(s.instances) {
-		tree.Add(s.instances[id])
+	s.mu.Unlock()
+	for _, i := range s.Instances() {
+		tree.Add(i)
 	}
-	s.mu.Unlock()
 	err = tree.Serve(ctx)
-	s.mu.Lock()
-	s.tree = nil
-	list := slices.Collect(maps.Values(s.instances))
-	s.mu.Unlock()
-	for _, i := range list {
+	for _, i := range s.Instances() {
 		i.wg.Wait()
 	}
 	if ctx.Err() != nil || errors.Is(err, context.Canceled) {

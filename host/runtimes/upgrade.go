@@ -115,6 +115,7 @@ func (i *Instance) pin(ctx context.Context, exe *executable) error {
 
 // quiesce closes the door and waits until nothing runs any more in g. beside is the new process, which must live.
 func (i *Instance) quiesce(ctx context.Context, g, beside *generation) error {
+	i.shut()
 	i.set(Draining, codes.Draining, "", g)
 	limit := time.NewTimer(i.sup.opt.DrainFor)
 	defer limit.Stop()

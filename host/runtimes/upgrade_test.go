@@ -89,6 +89,7 @@ func TestUpgrade(t *testing.T) {
 			if c, err := r.inst().CommitRun(context.Background(), &runtime.CommitRunRequest{RunID: "r2"}); err != nil || c.Outcome != runtime.OutcomeDispatched {
 				t.Errorf("%+v, %v", c, err)
 			}
+			r.wait("its event", func() bool { return r.rec.has("events 2") })
 			r.stop()
 			want := []string{"started 1", "events 1", "events 1", "down 1 restarting", "started 2", "events 2", "down 2 restarting"}
 			if diff := cmp.Diff(want, r.rec.lines); diff != "" {

@@ -39,7 +39,7 @@ type mode struct {
 	Schema     string   `json:"schema"`
 	Kept       string   `json:"kept"`  // name of a program that may stay
 	Empty      bool     `json:"empty"` // answers without content
-	NoSettings bool     `json:"no_settings"`
+	Channels   bool     `json:"channels"`
 }
 
 func main() {
@@ -181,6 +181,10 @@ func (s *server) Describe(context.Context, *runtimev1.DescribeRequest) (*runtime
 	if s.m.Drain {
 		d.Capabilities = append(d.Capabilities, runtimev1.Capability_CAPABILITY_DRAIN)
 	}
+	if s.m.Channels {
+		d.Capabilities = append(d.Capabilities, runtimev1.Capability_CAPABILITY_CHANNELS)
+		d.ChannelProtocol = "echo"
+	}
 	if s.m.Kept != "" {
 		d.KeptPrograms = []string{s.m.Kept}
 	}
@@ -298,6 +302,31 @@ func (s *server) CommitRun(_ context.Context, r *runtimev1.CommitRunRequest) (*r
 		return &runtimev1.CommitRunResponse{Outcome: 4711}, nil
 	}
 	return &runtimev1.CommitRunResponse{Outcome: runtimev1.Outcome_OUTCOME_DISPATCHED}, nil
+}
+
+// OpenChannel reports that it is open and gives every frame back.
+func (s *server) OpenChannel(io grpc.BidiStreamingServer[runtimev1.OpenChannelRequest, runtimev1.OpenChannelResponse]) error {
+	first, err := io.Recv()
+	if err != nil {
+		return err
+	}
+	if first.GetOpen().GetChannelId() == "refuse" {
+		st, _ := status.New(grpccodes.FailedPrecondition, "SECRET-STATUS").WithDetails(&runtimev1.ErrorDetail{Code: "channel_refused"})
+		return st.Err()
+	}
+	state := &runtimev1.ChannelState{Stage: runtimev1.ChannelStage_CHANNEL_STAGE_OPEN, DeviceName: first.GetOpen().GetHostVersion()}
+	if err := io.Send(&runtimev1.OpenChannelResponse{Kind: &runtimev1.OpenChannelResponse_State{State: state}}); err != nil {
+		return err
+	}
+	for {
+		m, err := io.Recv()
+		if err != nil {
+			return nil
+		}
+		if err := io.Send(&runtimev1.OpenChannelResponse{Kind: &runtimev1.OpenChannelResponse_Frame{Frame: m.GetFrame()}}); err != nil {
+			return err
+		}
+	}
 }
 
 // Call obeys the tests: the parameters are one word and its arguments.
