@@ -83,9 +83,6 @@ func TestRawChannelPluginPasses(t *testing.T) {
 // TestNodePluginPasses installs the example's two dependencies with npm.
 func TestNodePluginPasses(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("npm"); err != nil {
-		t.Skip("npm is not installed")
-	}
 	dir := t.TempDir()
 	for _, f := range []string{"package.json", "plugin.js", "goplugin.js"} {
 		b, err := os.ReadFile(filepath.Join(root(t), "docs/examples/node", f))

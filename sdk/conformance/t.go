@@ -206,7 +206,6 @@ func (x *turn) mine(ok func(*runtimev1.Event) bool) func(*runtimev1.Event) bool 
 
 func isText(e *runtimev1.Event) bool     { return e.GetText() != nil }
 func isEnd(e *runtimev1.Event) bool      { return e.GetRunEnded() != nil }
-func isTool(e *runtimev1.Event) bool     { return e.GetToolCall() != nil }
 func isQuestion(e *runtimev1.Event) bool { return e.GetInteractionOpened() != nil }
 
 // wait waits for an event of the run.

@@ -172,6 +172,13 @@ func (p *Process) Stdin() io.WriteCloser { return p.stdin }
 // no more, ErrLineTooLong that one line was skipped. A line that is not read holds the program up, as a pipe does.
 func (p *Process) ReadLine() ([]byte, error) { return p.lines.next() }
 
+// Stdout is standard output as it comes, for a protocol that is not made of lines. Use either it or ReadLine.
+func (p *Process) Stdout() io.Reader { return p.lines.src }
+
+// Terminate asks the process to end in the system's own way, and does not wait. Windows has none for a program without a
+// console: there the end of standard input is the request.
+func (p *Process) Terminate() { terminate(p.cmd) }
+
 // Stderr gives the last lines of standard error, oldest first. They may hold anything: for the local log only.
 func (p *Process) Stderr() []string { return p.ring.lines() }
 

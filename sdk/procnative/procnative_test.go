@@ -105,6 +105,32 @@ func TestEchoAndExitStatus(t *testing.T) {
 	}
 }
 
+func TestRawOutput(t *testing.T) {
+	t.Parallel()
+	p := start(t, "echo", Spec{})
+	if _, err := p.Stdin().Write([]byte{0, 1, 2, '\r', '\n', 0xff}); err != nil {
+		t.Fatal(err)
+	}
+	_ = p.Stdin().Close()
+	got, err := io.ReadAll(p.Stdout())
+	if err != nil || !bytes.Equal(got, []byte{0, 1, 2, '\r', '\n', 0xff}) {
+		t.Errorf("read %v, %v", got, err)
+	}
+	wait(t, p)
+}
+
+func TestTerminateIsPolite(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("Windows has no such signal")
+	}
+	p := start(t, "sleeper", Spec{})
+	p.Terminate()
+	if e := wait(t, p); e.Signal != "SIGTERM" || e.Killed {
+		t.Errorf("exit = %+v, want SIGTERM", e)
+	}
+}
+
 func TestOutputIsBounded(t *testing.T) {
 	t.Parallel()
 	told := 0

@@ -54,6 +54,3 @@ func levelName(l slog.Level) string {
 	}
 	return "error"
 }
-
-// discard is the log of a server nobody gave one.
-func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }
