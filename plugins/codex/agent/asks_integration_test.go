@@ -131,9 +131,11 @@ func TestPermissionsApproval(t *testing.T) {
 func askScope(secret bool) modeltest.Step {
 	return modeltest.CallWith("request_user_input", map[string]any{"questions": []map[string]any{
 		{"id": "scope", "header": "Scope", "question": "How far?", "isSecret": secret, "options": []map[string]any{
-			{"label": "Small", "description": "one file"}, {"label": "Large", "description": "all"}}},
+			{"label": "Small", "description": "one file"}, {"label": "Large", "description": "all"},
+		}},
 		{"id": "name", "header": "Name", "question": "What name?", "options": []map[string]any{
-			{"label": "Alpha", "description": "a"}, {"label": "Beta", "description": "b"}}},
+			{"label": "Alpha", "description": "a"}, {"label": "Beta", "description": "b"},
+		}},
 	}})
 }
 

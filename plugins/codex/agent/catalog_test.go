@@ -171,8 +171,11 @@ func TestMissingThreadsAreLookedForInTheArchive(t *testing.T) {
 	}
 	l, seen, now := fakeLibrary(t, f.serve(t), "", "")
 	bound := []runtime.SessionRef{
-		{NativeID: "a", ProjectPath: "/p"}, {NativeID: "x1", ProjectPath: "/p"}, {NativeID: "x2", ProjectPath: "/other"},
-		{NativeID: "x7", ProjectPath: "/p"}, {SessionID: "empty"},
+		{NativeID: "a", ProjectPath: "/p"},
+		{NativeID: "x1", ProjectPath: "/p"},
+		{NativeID: "x2", ProjectPath: "/other"},
+		{NativeID: "x7", ProjectPath: "/p"},
+		{SessionID: "empty"},
 	}
 	ask := func() string {
 		rows, end := list(t, l, runtime.ListSessionsRequest{Bound: bound})

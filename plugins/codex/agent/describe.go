@@ -9,8 +9,8 @@ import (
 	"github.com/openphone-host/openphone/sdk/serve"
 )
 
-// Version of this plugin.
-const Version = "1.0.0"
+// version of this plugin.
+const version = "1.0.0"
 
 // Codes of this runtime and their sentences. The first three are all a phone is ever told about a failed turn.
 const (
@@ -71,7 +71,7 @@ func keepEnv(kv string) bool {
 // Describe implements runtime.Runtime.
 func (a *Agent) Describe(context.Context) (*runtime.Description, error) {
 	return &runtime.Description{
-		RuntimeID: "codex", Name: "Codex", PluginVersion: Version,
+		RuntimeID: "codex", Name: "Codex", PluginVersion: version,
 		ConfigSchema: runtime.JSON([]byte(`{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object",` +
 			`"properties":{"command":{"type":"string","maxLength":4096,` +
 			`"description":"Codex executable: a path, or a name looked for as usual. Default: codex."}},` +

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -9,8 +10,6 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
-
-	"context"
 
 	"github.com/openphone-host/openphone/plugins/codex/appserver"
 	"github.com/openphone-host/openphone/protocol/golden"
@@ -151,8 +150,10 @@ func (f *fakeCodex) result(id, profile string) object {
 }
 
 func (f *fakeCodex) thread(id string) object {
-	return object{"id": id, "cwd": f.dir, "model": "gpt-5.5", "modelProvider": "openai", "status": object{"type": "idle"},
-		"path": filepath.Join(f.home, "sessions", "rollout-"+id+".jsonl")}
+	return object{
+		"id": id, "cwd": f.dir, "model": "gpt-5.5", "modelProvider": "openai", "status": object{"type": "idle"},
+		"path": filepath.Join(f.home, "sessions", "rollout-"+id+".jsonl"),
+	}
 }
 
 // settings is the notification about effective settings.

@@ -136,7 +136,7 @@ func (a *Agent) look(ctx context.Context, l *link) {
 		switch {
 		case broken:
 			s.Condition, s.Reason = runtime.ConditionDegraded, codeConfig
-		case account.RequiresOpenaiAuth && account.Account == nil:
+		case !account.SignedIn():
 			s.Condition, s.Reason = runtime.ConditionDegraded, codes.RuntimeLoginRequired
 		}
 		s.ModelID, s.ProviderID = model, provider

@@ -134,8 +134,10 @@ func (a *Agent) CommitRun(ctx context.Context, q *runtime.CommitRunRequest) (*ru
 		defer a.mu.Unlock()
 		delete(a.prepared, q.RunID)
 		if ctx.Err() != nil && p != nil { // nobody hears the answer
-			a.emit(runtime.Event{SessionID: p.ref.SessionID, NativeID: p.ref.NativeID, RunID: q.RunID,
-				RunEnded: &runtime.RunEnded{Reason: runtime.EndReasonFailed, Code: codes.RunNotDispatched}})
+			a.emit(runtime.Event{
+				SessionID: p.ref.SessionID, NativeID: p.ref.NativeID, RunID: q.RunID,
+				RunEnded: &runtime.RunEnded{Reason: runtime.EndReasonFailed, Code: codes.RunNotDispatched},
+			})
 		}
 		return &runtime.CommitRunResponse{Outcome: runtime.OutcomeNotDispatched, Code: code}, nil
 	}

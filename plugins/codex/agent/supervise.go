@@ -106,7 +106,7 @@ func (a *Agent) serveOne() error {
 func (a *Agent) greet(ctx context.Context, client *appserver.Client, version string) error {
 	hello, cancel := context.WithTimeout(ctx, handshakeLimit)
 	defer cancel()
-	server, err := client.Initialize(hello, "openphone_host", "OpenPhone Host", Version)
+	server, err := client.Initialize(hello, "openphone_host", "OpenPhone Host", version)
 	if err != nil {
 		return err
 	}

@@ -114,7 +114,7 @@ func (c *Client) end() {
 	c.mu.Unlock()
 	c.diagnose("connection_ended", len(pending), 0)
 	for _, ch := range pending {
-		ch <- answer{err: ErrUncertain}
+		ch <- answer{err: errUncertain}
 	}
 }
 
@@ -231,11 +231,11 @@ func (c *Client) send(ctx context.Context, v any) error {
 	select {
 	case err := <-o.written:
 		if err != nil {
-			return fmt.Errorf("%w: %w", ErrUncertain, err)
+			return fmt.Errorf("%w: %w", errUncertain, err)
 		}
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("%w: %w", ErrUncertain, ctx.Err())
+		return fmt.Errorf("%w: %w", errUncertain, ctx.Err())
 	}
 }
 
@@ -280,7 +280,7 @@ func (c *Client) call(ctx context.Context, method string, params, result any) er
 	case <-ctx.Done():
 		c.forget(id)
 		c.diagnose("call_timeout", c.waiting(), 0)
-		return fmt.Errorf("%w: %w", ErrUncertain, ctx.Err())
+		return fmt.Errorf("%w: %w", errUncertain, ctx.Err())
 	}
 }
 

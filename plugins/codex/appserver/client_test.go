@@ -140,7 +140,7 @@ func TestOutcomes(t *testing.T) {
 		go func() { _, err := p.TurnStart(t.Context(), TurnParams{ThreadID: "t"}); done <- err }()
 		p.hear(t)
 		_ = p.out.Close()
-		if err := <-done; Rejected(err) || !errors.Is(err, ErrUncertain) {
+		if err := <-done; Rejected(err) || !errors.Is(err, errUncertain) {
 			t.Errorf("%v", err)
 		}
 		<-p.done
@@ -184,7 +184,7 @@ func TestTimeoutIsUncertain(t *testing.T) {
 		go func() { _, err := p.TurnStart(t.Context(), TurnParams{}); done <- err }()
 		p.hear(t)
 		err := <-done
-		if Rejected(err) || !errors.Is(err, ErrUncertain) || time.Since(start) != callTimeout {
+		if Rejected(err) || !errors.Is(err, errUncertain) || time.Since(start) != callTimeout {
 			t.Errorf("%v after %v", err, time.Since(start))
 		}
 		p.say(t, `{"id":1,"result":{"turn":{"id":"x"}}}`+"\n") // too late: it settles nothing

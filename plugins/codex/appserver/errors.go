@@ -11,8 +11,8 @@ import (
 var (
 	// ErrNotSent says that not one byte of the request was written.
 	ErrNotSent = errors.New("appserver: not sent")
-	// ErrUncertain says that the request was handed over and no answer came.
-	ErrUncertain = errors.New("appserver: outcome unknown")
+	// errUncertain says that the request was handed over and no answer came.
+	errUncertain = errors.New("appserver: outcome unknown")
 	// ErrReply says that the answer came and could not be read; the request was executed.
 	ErrReply = errors.New("appserver: reply not readable")
 	// ErrFrame says that the peer broke the framing; the connection is over.

@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// MinVersion is the oldest version whose App Server is understood.
-const MinVersion = "0.153.3"
+// minVersion is the oldest version whose App Server is understood.
+const minVersion = "0.153.3"
 
 const (
 	versionTimeout = 10 * time.Second
@@ -28,7 +28,7 @@ const (
 var (
 	ErrMissing = errors.New("appserver: no codex executable")
 	ErrTooOld  = errors.New("appserver: codex is too old")
-	ErrVersion = errors.New("appserver: version not recognised")
+	errVersion = errors.New("appserver: version not recognised")
 )
 
 // Executable is a command line that starts Codex.
@@ -176,8 +176,8 @@ func nativeBeside(script, goos string) string {
 
 var versionLine = regexp.MustCompile(`^(?:codex-cli )?(\d+\.\d+\.\d+(?:-[0-9A-Za-z.-]+)?(?:\+[0-9A-Za-z.-]+)?)$`)
 
-// ParseVersion reads the answer of `codex --version`; empty when it has another form.
-func ParseVersion(out string) string {
+// parseVersion reads the answer of `codex --version`; empty when it has another form.
+func parseVersion(out string) string {
 	m := versionLine.FindStringSubmatch(strings.TrimSpace(out))
 	if m == nil {
 		return ""
@@ -206,11 +206,11 @@ func (e Executable) Version(ctx context.Context, env []string) (string, error) {
 	if err := cmd.Wait(); err != nil {
 		return "", err
 	}
-	v := ParseVersion(string(bytes.TrimSpace(text)))
+	v := parseVersion(string(bytes.TrimSpace(text)))
 	switch {
 	case v == "":
-		return "", ErrVersion
-	case olderThan(v, MinVersion):
+		return "", errVersion
+	case olderThan(v, minVersion):
 		return v, ErrTooOld
 	}
 	return v, nil

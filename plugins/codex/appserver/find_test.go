@@ -40,7 +40,7 @@ func TestFind(t *testing.T) {
 	}
 	native := program(t, filepath.Join(root, "npm", "@openai", "codex-linux-"+arch, "vendor", "triple", "bin", "codex"), "")
 	if err := os.Symlink(launcher, filepath.Join(root, "link")); err != nil {
-		t.Skip(err)
+		t.Fatal(err)
 	}
 	home := filepath.Join(root, "home")
 	plain := filepath.Join(home, "empty")
@@ -95,12 +95,12 @@ func TestVersion(t *testing.T) {
 		"codex-cli 0.171.0 something": "",
 		"":                            "",
 	} {
-		if got := ParseVersion(in); got != want {
+		if got := parseVersion(in); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)
 		}
 	}
 	for v, old := range map[string]bool{"0.153.2": true, "0.153.3": false, "0.153.3-alpha": false, "1.0.0": false, "0.99.9": true} {
-		if olderThan(v, MinVersion) != old {
+		if olderThan(v, minVersion) != old {
 			t.Errorf("%s older: %v", v, !old)
 		}
 	}
@@ -114,7 +114,7 @@ func TestVersion(t *testing.T) {
 	}{
 		{"good", "#!/bin/sh\necho codex-cli 0.171.0\n", "0.171.0", nil},
 		{"old", "#!/bin/sh\necho codex-cli 0.100.0\n", "0.100.0", ErrTooOld},
-		{"odd", "#!/bin/sh\necho hello\n", "", ErrVersion},
+		{"odd", "#!/bin/sh\necho hello\n", "", errVersion},
 	} {
 		e := Executable{Path: program(t, filepath.Join(dir, tc.name), tc.script)}
 		v, err := e.Version(context.Background(), os.Environ())
@@ -148,7 +148,7 @@ func TestModelsAreBounded(t *testing.T) {
 		p.hear(t)
 		p.say(t, `{"id":`+string(rune('1'+i))+`,"result":{"data":[{"id":"a"},{"id":"b","hidden":true}],"nextCursor":"same"}}`+"\n")
 	}
-	if err := <-done; !errors.Is(err, ErrCatalog) {
+	if err := <-done; !errors.Is(err, errCatalog) {
 		t.Errorf("a repeated cursor: %v", err)
 	}
 	var got []Model

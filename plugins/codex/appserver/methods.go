@@ -14,8 +14,8 @@ const (
 	maxModels  = 2000 // models kept
 )
 
-// ErrCatalog says that a list broke its own rules: a repeated cursor, too many pages or rows.
-var ErrCatalog = errors.New("appserver: list out of bounds")
+// errCatalog says that a list broke its own rules: a repeated cursor, too many pages or rows.
+var errCatalog = errors.New("appserver: list out of bounds")
 
 // Server is what initialize tells.
 type Server struct {
@@ -71,24 +71,23 @@ func (c *Client) Models(ctx context.Context) ([]Model, error) {
 			}
 		}
 		if len(all) > maxModels {
-			return nil, ErrCatalog
+			return nil, errCatalog
 		}
 		if page.Next == nil || *page.Next == "" {
 			return all, nil
 		}
 		if cursor = *page.Next; seen[cursor] {
-			return nil, ErrCatalog
+			return nil, errCatalog
 		}
 		seen[cursor] = true
 	}
-	return nil, ErrCatalog
+	return nil, errCatalog
 }
 
 // Account tells who is signed in, from what is stored on the computer.
-func (c *Client) Account(ctx context.Context) (Account, error) {
-	var a Account
-	err := c.call(ctx, "account/read", map[string]any{"refreshToken": false}, &a)
-	return a, err
+func (c *Client) Account(ctx context.Context) (*account, error) {
+	a := &account{}
+	return a, c.call(ctx, "account/read", map[string]any{"refreshToken": false}, a)
 }
 
 // ThreadParams are the choices of thread/start, thread/resume and thread/fork. Permissions is a profile id. Empty

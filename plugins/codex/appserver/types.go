@@ -280,14 +280,18 @@ type Tier struct {
 	ID String `json:"id"`
 }
 
-// Account is the answer of account/read.
-type Account struct {
+// account is the answer of account/read.
+type account struct {
 	Account *struct {
 		Type String `json:"type"`
 		Plan String `json:"planType"`
 	} `json:"account"`
 	RequiresOpenaiAuth bool `json:"requiresOpenaiAuth"`
 }
+
+// SignedIn reports that the provider can be used with what is stored: an account is there, or none is needed. It is no
+// proof that the provider accepts it.
+func (a *account) SignedIn() bool { return a.Account != nil || !a.RequiresOpenaiAuth }
 
 // TokenUsage counts tokens.
 type TokenUsage struct {
