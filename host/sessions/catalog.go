@@ -67,7 +67,7 @@ func (c *Conversations) Archived(ctx context.Context) ([]Row, error) {
 	c.mu.Lock()
 	s.writes = c.writes
 	c.mu.Unlock()
-	c.read(ctx, s, true)
+	c.readCatalog(ctx, s, true)
 	if s.err != nil || !s.end.Complete {
 		return nil, codes.New(codes.CatalogIncomplete).Because(s.err)
 	}
@@ -121,7 +121,7 @@ func (c *Conversations) refresh() *scan {
 	}
 	c.scan = s
 	c.work.Go(func() {
-		c.read(c.life, s, false)
+		c.readCatalog(c.life, s, false)
 		c.mu.Lock()
 		if c.scan == s {
 			c.scan = nil
@@ -135,8 +135,8 @@ func (c *Conversations) refresh() *scan {
 
 var errTooManyRows = errors.New("the runtime's store has too many rows")
 
-// read scans the runtime's store and lays the result over what is known.
-func (c *Conversations) read(ctx context.Context, s *scan, archived bool) {
+// readCatalog scans the runtime's store and lays the result over what is known.
+func (c *Conversations) readCatalog(ctx context.Context, s *scan, archived bool) {
 	c.mu.Lock()
 	generation := c.generation
 	s.seq = c.seq
@@ -147,14 +147,17 @@ func (c *Conversations) read(ctx context.Context, s *scan, archived bool) {
 		}
 	}
 	c.mu.Unlock()
-	end, err := c.rt.ListSessions(ctx, &runtime.ListSessionsRequest{Archived: archived, Previews: previewRows, Bound: bound},
-		func(batch []runtime.Session) error {
+	req := &runtime.ListSessionsRequest{Archived: archived, Previews: previewRows, Bound: bound}
+	end, err := readAs(ctx, c, func() (*runtime.ScanEnd, error) {
+		s.rows = nil
+		return c.rt.ListSessions(ctx, req, func(batch []runtime.Session) error {
 			s.rows = append(s.rows, batch...)
 			if len(s.rows) > maxNativeRows {
 				return errTooManyRows
 			}
 			return nil
 		})
+	})
 	s.err = err
 	if end != nil && err == nil {
 		s.end = *end

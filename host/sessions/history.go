@@ -77,8 +77,10 @@ func (c *Conversations) readPage(ctx context.Context, conv *conversation, cursor
 		if ref.NativeID == "" {
 			return &runtime.ReadHistoryResponse{}, nil // the runtime has never heard of it
 		}
-		page, err := c.rt.ReadHistory(ctx, &runtime.ReadHistoryRequest{Session: ref, Cursor: cursor, MaxMessages: uint32(n),
-			MaxBytes: maxHistoryBytes})
+		page, err := readAs(ctx, c, func() (*runtime.ReadHistoryResponse, error) {
+			return c.rt.ReadHistory(ctx, &runtime.ReadHistoryRequest{Session: ref, Cursor: cursor, MaxMessages: uint32(n),
+				MaxBytes: maxHistoryBytes})
+		})
 		if err != nil {
 			return nil, err
 		}

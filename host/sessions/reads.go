@@ -14,6 +14,11 @@ const (
 	maxActivityKeys = 32
 	activityLease   = 45 * time.Second
 	activityTime    = 1500 * time.Millisecond // a phone gets the evidence at hand
+
+	// readTries and readAgain are how often, and until when, a read is tried when the plugin dies under it. The tries
+	// themselves may wait for a plugin that is being started.
+	readTries = 3
+	readAgain = time.Second
 )
 
 // Health tells how the runtime is. It waits, up to the patience of a phone's probe, for one that is coming up, and fails
@@ -59,6 +64,35 @@ func (c *Conversations) comingBack(err error) bool {
 	return false
 }
 
+// read calls fn, which changes nothing, and once or twice more when the plugin dies under it or is just being started.
+func (c *Conversations) read(ctx context.Context, fn func() error) error {
+	begun := time.Now()
+	for try := 1; ; try++ {
+		woken := c.statusSignal()
+		err := fn()
+		if try == readTries || time.Since(begun) > readAgain || !c.comingBack(err) || ctx.Err() != nil {
+			return err
+		}
+		timer := time.NewTimer(readAgain)
+		select {
+		case <-woken:
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+		timer.Stop()
+	}
+}
+
+// readAs is read for a call with a result.
+func readAs[T any](ctx context.Context, c *Conversations, fn func() (T, error)) (v T, err error) {
+	err = c.read(ctx, func() error {
+		var err error
+		v, err = fn()
+		return err
+	})
+	return v, err
+}
+
 func (c *Conversations) health(s *runtime.Status) *Health {
 	h := &Health{Status: *s, Description: c.rt.Description(), DeviceScope: c.opts.ProjectPath == ""}
 	if !h.DeviceScope {
@@ -86,7 +120,7 @@ func (c *Conversations) Projects(ctx context.Context) ([]Project, error) {
 	if c.opts.ProjectPath != "" || !c.can(runtime.CapabilityProjects) {
 		return nil, codes.New(codes.ProjectsUnsupported)
 	}
-	list, err := c.rt.ListProjects(ctx)
+	list, err := readAs(ctx, c, func() ([]runtime.Project, error) { return c.rt.ListProjects(ctx) })
 	if err != nil {
 		return nil, err
 	}
@@ -211,7 +245,9 @@ func (c *Conversations) Skills(ctx context.Context, key string) ([]runtime.Skill
 	if err != nil {
 		return nil, err
 	}
-	return c.rt.ListSkills(ctx, &runtime.ListSkillsRequest{Session: ref})
+	return readAs(ctx, c, func() ([]runtime.Skill, error) {
+		return c.rt.ListSkills(ctx, &runtime.ListSkillsRequest{Session: ref})
+	})
 }
 
 // refFor names a conversation to the plugin; key empty: none.

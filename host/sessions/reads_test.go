@@ -76,6 +76,33 @@ func TestHealthWaits(t *testing.T) {
 	})
 }
 
+// A plugin that dies under a read costs the phone a moment, not an error.
+func TestReadsAreTriedAgain(t *testing.T) {
+	r := newRig(t)
+	key := r.create()
+	id := r.send(key, "x", "k")
+	r.emit(ended(id))
+	tries := 0
+	r.f.onHistory = func(*runtime.ReadHistoryRequest) (*runtime.ReadHistoryResponse, error) {
+		if tries++; tries == 1 {
+			go r.Down(r.gen, codes.PluginCrashed)
+			return nil, codes.New(codes.RuntimeUnavailable)
+		}
+		return &runtime.ReadHistoryResponse{Messages: []runtime.Message{message("1", runtime.RoleUser, "x")}}, nil
+	}
+	if h := r.page(key); len(h.Messages) != 1 || tries != 2 {
+		t.Errorf("%d tries, history %+v", tries, h)
+	}
+	r.f.onHistory = func(*runtime.ReadHistoryRequest) (*runtime.ReadHistoryResponse, error) {
+		tries++
+		return nil, codes.New(codes.SessionLost)
+	}
+	tries = 0
+	if _, err := r.History(t.Context(), key, "", 40); codes.Of(err) != codes.SessionLost || tries != 1 {
+		t.Errorf("%d tries, %v", tries, err)
+	}
+}
+
 func TestActivity(t *testing.T) {
 	rules.Covers(t, "SYNC-10")
 	r := newRig(t)

@@ -19,7 +19,7 @@ func (c *Conversations) Settings(ctx context.Context, key string) (*runtime.Sett
 	if err != nil {
 		return nil, err
 	}
-	s, err := c.rt.GetSettings(ctx, &runtime.GetSettingsRequest{Session: ref})
+	s, err := c.settings(ctx, ref)
 	if err != nil || key == "" {
 		return s, err
 	}
@@ -29,6 +29,12 @@ func (c *Conversations) Settings(ctx context.Context, key string) (*runtime.Sett
 	}
 	c.keepModel(conv, s)
 	return s, nil
+}
+
+func (c *Conversations) settings(ctx context.Context, ref runtime.SessionRef) (*runtime.Settings, error) {
+	return readAs(ctx, c, func() (*runtime.Settings, error) {
+		return c.rt.GetSettings(ctx, &runtime.GetSettingsRequest{Session: ref})
+	})
 }
 
 // SetSettings changes what is named and answers with what the runtime confirmed. Only values on offer can be chosen,
@@ -82,7 +88,7 @@ func request(ref runtime.SessionRef, change SettingsChange) *runtime.SetSettings
 
 // checkChange checks a change against what is in force and on offer now.
 func (c *Conversations) checkChange(ctx context.Context, ref runtime.SessionRef, change SettingsChange) error {
-	now, err := c.rt.GetSettings(ctx, &runtime.GetSettingsRequest{Session: ref})
+	now, err := c.settings(ctx, ref)
 	switch {
 	case err != nil:
 		return err
