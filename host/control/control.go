@@ -138,6 +138,8 @@ type Server struct {
 	opt Options
 	log *slog.Logger
 
+	ending chan struct{} // closed when Run ends: whoever follows something is let go
+
 	mu    sync.Mutex
 	moved chan struct{} // closed and replaced by Changed; guarded by mu
 }
@@ -147,7 +149,7 @@ func New(o Options) *Server {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Server{opt: o, log: o.Log, moved: make(chan struct{})}
+	return &Server{opt: o, log: o.Log, moved: make(chan struct{}), ending: make(chan struct{})}
 }
 
 // Changed says that the status may have changed. It never blocks.

@@ -4,6 +4,8 @@ package control
 
 import (
 	"context"
+	"errors"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -15,6 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc"
 
 	"github.com/openphone-host/openphone/host/obs"
 	controlv1 "github.com/openphone-host/openphone/proto/openphone/control/v1"
@@ -208,6 +211,49 @@ func TestCalls(t *testing.T) {
 			t.Errorf("%v %v %v", err, b.drained, b.forced)
 		}
 	})
+}
+
+// TestEnd: whoever follows something is told the end, and the host does not wait for them.
+func TestEnd(t *testing.T) {
+	s := New(Options{Dir: t.TempDir(), Backend: &fake{}, Logs: obs.New(obs.Options{})})
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	c, err := Dial(s.opt.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	var status grpc.ServerStreamingClient[controlv1.WatchStatusResponse]
+	for {
+		if status, err = c.WatchStatus(context.Background(), &controlv1.WatchStatusRequest{}); err == nil {
+			if _, err = status.Recv(); err == nil {
+				break
+			}
+		}
+		if codes.Of(err) != codes.HostAbsent { // it may not listen yet
+			t.Fatal(err)
+		}
+	}
+	logs, err := c.ReadLogs(context.Background(), &controlv1.ReadLogsRequest{Follow: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.opt.Logs.Logger("x").Info("hello")
+	if _, err := logs.Recv(); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	cancel()
+	if err := <-done; err != nil || time.Since(began) > goodbye {
+		t.Errorf("after %v: %v", time.Since(began), err)
+	}
+	if _, err := status.Recv(); !errors.Is(err, io.EOF) {
+		t.Errorf("status: %v", err)
+	}
+	if _, err := logs.Recv(); !errors.Is(err, io.EOF) {
+		t.Errorf("logs: %v", err)
+	}
 }
 
 func TestNoHost(t *testing.T) {

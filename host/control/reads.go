@@ -49,7 +49,7 @@ func (s *service) ReadLogs(r *controlv1.ReadLogsRequest, out grpc.ServerStreamin
 	if !r.GetFollow() {
 		return past(s.opt.Logs.Recent())
 	}
-	return s.opt.Logs.Follow(out.Context(), past, func(x obs.Record, lost uint64) error {
+	return s.opt.Logs.Follow(out.Context(), s.ending, past, func(x obs.Record, lost uint64) error {
 		m := &controlv1.ReadLogsResponse{Lost: lost}
 		if wanted(x) {
 			m.Records = []*controlv1.LogRecord{record(x)}

@@ -69,7 +69,8 @@ func (s *Server) Run(ctx context.Context) error {
 		return nil
 	})
 	<-ctx.Done()
-	// Streams that follow would keep a graceful stop waiting for ever, so they get a moment and are cut.
+	close(s.ending)
+	// A client that does not read keeps its stream, and with it a graceful stop, waiting: it gets a moment and is cut.
 	cut := time.AfterFunc(goodbye, g.Stop)
 	g.GracefulStop()
 	cut.Stop()

@@ -49,6 +49,8 @@ func (s *service) WatchStatus(_ *controlv1.WatchStatusRequest, out grpc.ServerSt
 		}
 		select {
 		case <-moved:
+		case <-s.ending:
+			return nil
 		case <-out.Context().Done():
 			return out.Context().Err()
 		}

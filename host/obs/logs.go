@@ -142,9 +142,9 @@ func (l *Logs) Components() []string {
 	return slices.Sorted(maps.Keys(l.rings))
 }
 
-// Follow gives past, the records kept, and then hands every further record to send until ctx ends or send fails. lost
-// counts records that did not fit because send was too slow. It blocks.
-func (l *Logs) Follow(ctx context.Context, past func([]Record) error, send func(r Record, lost uint64) error) error {
+// Follow gives past, the records kept, and then hands every further record to send until ctx ends, send fails or over is
+// closed, which is no error. lost counts records that did not fit because send was too slow. It blocks.
+func (l *Logs) Follow(ctx context.Context, over <-chan struct{}, past func([]Record) error, send func(r Record, lost uint64) error) error {
 	f := &follower{ch: make(chan Record, followBuffer)}
 	l.mu.Lock()
 	kept := l.recent(nil)
@@ -168,6 +168,8 @@ func (l *Logs) Follow(ctx context.Context, past func([]Record) error, send func(
 			if err := send(r, lost); err != nil {
 				return err
 			}
+		case <-over:
+			return nil
 		case <-ctx.Done():
 			return ctx.Err()
 		}

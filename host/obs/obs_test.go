@@ -155,7 +155,7 @@ func TestFollow(t *testing.T) {
 	var got, lost int
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		_ = l.Follow(ctx, func(list []Record) error {
+		_ = l.Follow(ctx, nil, func(list []Record) error {
 			past = list
 			close(started)
 			<-hold

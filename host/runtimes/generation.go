@@ -250,10 +250,12 @@ func (g *generation) shutdown(hurry context.Context) {
 	unhook := context.AfterFunc(g.ctx, cancel)
 	_, _ = g.rpc.Runtime.Shutdown(ctx, &runtimev1.ShutdownRequest{})
 	unhook()
-	g.proc.closeStdin()
 	g.wg.Go(g.client.Kill) // asks once more and collects; it has no deadline of its own
 	ctx, cancel = context.WithTimeout(hurry, exitGrace)
 	defer cancel()
+	// A plugin that does not listen to go-plugin sees its standard input end.
+	hint := time.AfterFunc(exitGrace/2, g.proc.closeStdin)
+	defer hint.Stop()
 	select {
 	case <-g.gone():
 	case <-ctx.Done():
