@@ -8,6 +8,7 @@ package config
 
 import (
 	"encoding/json"
+	"maps"
 	"net"
 	"net/netip"
 	"path/filepath"
@@ -73,8 +74,10 @@ type Runtime struct {
 	LogLevel string `toml:"log_level"`
 	// Environment adds variables: NAME = "value", or NAME = "" to pass on the host's own.
 	Environment map[string]string `toml:"environment"`
-	// Settings are the plugin's own, valid against the schema it declares.
+	// Settings are the plugin's own, valid against the schema it declares. Secret ones belong into secrets.toml.
 	Settings map[string]any `toml:"settings"`
+
+	secrets map[string]string // of secrets.toml
 }
 
 // Default is the configuration of an empty file.
@@ -108,12 +111,14 @@ var autonomies = map[string]runtime.Autonomy{
 	"trusted_actions":   runtime.AutonomyTrustedActions,
 }
 
-// JSON is the plugin's own settings as a JSON object.
+// JSON is the plugin's own settings as a JSON object, the secret ones included: it is for the plugin alone.
 func (r Runtime) JSON() ([]byte, error) {
-	if len(r.Settings) == 0 {
-		return []byte("{}"), nil
+	all := make(map[string]any, len(r.Settings)+len(r.secrets))
+	maps.Copy(all, r.Settings)
+	for k, v := range r.secrets {
+		all[k] = v
 	}
-	return json.Marshal(r.Settings)
+	return json.Marshal(all)
 }
 
 var (

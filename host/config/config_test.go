@@ -3,6 +3,8 @@ package config
 import (
 	"os"
 	"path/filepath"
+	goruntime "runtime"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -195,5 +197,62 @@ func TestMigration(t *testing.T) {
 	}
 	if again, err := open(path, none, list); err != nil || again.Current().Listen.Address != "127.0.0.1:7" {
 		t.Errorf("read again: %v", err)
+	}
+}
+
+// TestSecrets: they reach the plugin and nobody else, and only from a private file.
+func TestSecrets(t *testing.T) {
+	path := put(t, whole)
+	secrets := filepath.Join(filepath.Dir(path), SecretsName)
+	write := func(text string, mode os.FileMode) {
+		t.Helper()
+		if err := os.WriteFile(secrets, []byte(text), mode); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(secrets, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("[codex]\nkey = \"PLANTED\"\n[pi]\nkey = \"x\"\n", 0o600)
+	f, err := Open(path, none)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := f.Current().Runtime("codex").JSON()
+	if err != nil || string(b) != `{"key":"PLANTED","path":"/usr/bin/codex"}` {
+		t.Errorf("%s, %v", b, err)
+	}
+	if b, _ := f.Current().Runtime("pi").JSON(); string(b) != `{"key":"x"}` {
+		t.Errorf("%s", b)
+	}
+	found := false
+	for _, s := range f.Effective() {
+		found = found || s == Setting{"runtimes.codex.settings.key", `"(set)"`, SecretsName, true}
+		if strings.Contains(s.Value, "PLANTED") {
+			t.Errorf("shown: %+v", s)
+		}
+	}
+	if !found {
+		t.Errorf("not listed: %+v", f.Effective())
+	}
+	write("[codex]\nkey = \"OTHER\"\n", 0o600)
+	applied, _, err := f.Reload()
+	if diff := cmp.Diff([]string{"runtimes.codex.settings.key", "runtimes.pi.settings.key"}, applied); err != nil || diff != "" {
+		t.Errorf("%v (-want +got)\n%s", err, diff)
+	}
+	for _, c := range []struct{ name, text, want string }{
+		{"not TOML", "[codex\nPLANTED", "secrets.toml is not valid at line 1, column 7"},
+		{"not text", "[codex]\nPLANTED = 7\n", "secrets.toml is not valid at line 2, column 11"},
+		{"no runtime", "[\"../x\"]\na = \"b\"\n", "secrets.toml has a table that is no runtime"},
+	} {
+		write(c.text, 0o600)
+		_, _, err := f.Reload()
+		if e := codes.As(err); e == nil || e.Params["where"] != c.want {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+	write("", 0o644)
+	if _, _, err := f.Reload(); goruntime.GOOS != "windows" && codes.Of(err) != codes.ConfigInvalid {
+		t.Errorf("a file others can read: %v", err)
 	}
 }

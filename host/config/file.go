@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -48,8 +49,29 @@ func open(path string, getenv func(string) string, list []migration) (*File, err
 		return nil, err
 	}
 	f := &File{path: path, getenv: getenv}
-	f.current, f.origins, err = read(b, getenv)
+	f.current, f.origins, err = f.join(b)
 	return f, err
+}
+
+// join reads a configuration with the secrets that belong to it.
+func (f *File) join(b []byte) (*Config, map[string]string, error) {
+	c, origins, err := read(b, f.getenv)
+	if err != nil {
+		return nil, nil, err
+	}
+	secrets, err := readSecrets(filepath.Join(filepath.Dir(f.path), SecretsName))
+	if err != nil {
+		return nil, nil, err
+	}
+	for id, kv := range secrets {
+		r := c.Runtimes[id]
+		r.secrets = kv
+		if c.Runtimes == nil {
+			c.Runtimes = map[string]Runtime{}
+		}
+		c.Runtimes[id] = r
+	}
+	return c, origins, nil
 }
 
 func load(path string) ([]byte, error) {
@@ -87,7 +109,7 @@ func (f *File) Reload() (applied, restart []string, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	next, origins, err := read(b, f.getenv)
+	next, origins, err := f.join(b)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -104,7 +126,7 @@ func (f *File) Reload() (applied, restart []string, err error) {
 	}
 	before, after := flat(old), flat(next)
 	for _, key := range sortedKeys(union(before, after)) {
-		if before[key] == after[key] {
+		if before[key] == after[key] && secretOf(old, key) == secretOf(next, key) {
 			continue
 		}
 		if live(key) {
@@ -161,6 +183,9 @@ func (f *File) Effective() []Setting {
 		if strings.Contains(key, ".settings.") || strings.Contains(key, ".environment.") {
 			s.Value = `"(set)"`
 		}
+		if secretOf(c, key) != "" {
+			s.Origin = SecretsName
+		}
 		list = append(list, s)
 	}
 	return list
@@ -170,6 +195,11 @@ func (f *File) Effective() []Setting {
 func flat(c *Config) map[string]string {
 	out := map[string]string{}
 	flatten(out, "", reflect.ValueOf(*c))
+	for id, r := range c.Runtimes {
+		for k := range r.secrets {
+			out["runtimes."+id+".settings."+k] = `"(set)"`
+		}
+	}
 	return out
 }
 
@@ -192,6 +222,9 @@ func flatten(out map[string]string, key string, v reflect.Value) {
 		}
 		for i := range v.NumField() {
 			x := v.Field(i)
+			if !v.Type().Field(i).IsExported() {
+				continue
+			}
 			if x.IsZero() && strings.HasPrefix(key, "runtimes.") {
 				continue
 			}
