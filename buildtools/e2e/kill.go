@@ -94,8 +94,8 @@ func (r *row) verdict() string {
 	r.run = status.RunID
 	var h clawket.History
 	r.eventually("the run has ended", func() bool {
-		r.call(clawket.MethodChatHistory, map[string]any{"sessionKey": r.key}, &h)
-		return !h.HasActiveRun
+		err := r.phone.call(r.ctx, clawket.MethodChatHistory, map[string]any{"sessionKey": r.key}, &h)
+		return err == nil && !h.HasActiveRun // a plugin that is being started again cannot be asked
 	})
 	prompts := 0
 	for _, m := range h.Messages {

@@ -15,14 +15,14 @@ const maxRefusal = 16 << 10
 
 var modelRefusal = regexp.MustCompile(`^The '[A-Za-z0-9._-]{1,200}' model is not supported when using Codex with a ChatGPT account\.$`)
 
-// ending is how a finished turn ended its run. live: seen as it happened; otherwise an interrupted turn without an end
-// time is one whose process died.
+// ending is how a finished turn ended its run. live: seen as it happened. Otherwise nobody here stopped it: whatever
+// interrupted the turn was the end of the process before this one, in good order or not.
 func ending(t appserver.Turn, live bool) *runtime.RunEnded {
 	switch t.Status {
 	case "completed":
 		return &runtime.RunEnded{Reason: runtime.EndReasonCompleted}
 	case "interrupted":
-		if !live && t.CompletedAt == nil {
+		if !live {
 			return &runtime.RunEnded{Reason: runtime.EndReasonFailed, Code: codes.Interrupted}
 		}
 		return &runtime.RunEnded{Reason: runtime.EndReasonCancelled}

@@ -251,7 +251,7 @@ func (h *historyReader) add(turn appserver.Turn, turnID string, it appserver.Ite
 // notice appends the fixed sentence of a turn that did not end well: failed, or cut off by the end of its process, which
 // left it without an end time. It comes first because rows are newest first.
 func (h *historyReader) notice(t appserver.Turn) {
-	end := ending(t, false)
+	end := ending(t, t.CompletedAt != nil)
 	if !t.Terminal() || end.Reason != runtime.EndReasonFailed {
 		return
 	}

@@ -187,7 +187,8 @@ func TestStreamRepairs(t *testing.T) {
 	u.notify("item/started", item("commandExecution", "c2", "status", "inProgress", "command", "y"))
 	u.notify("thread/status/changed", object{"threadId": "t1", "status": object{"type": "idle"}})
 	u.notify("turn/completed", u.turn("turn1", "incomplete"))
-	u.notify("turn/completed", u.turn("turn1", "completed"))
+	u.notify("turn/completed", u.turn("turn1", 7))
+	u.notify("turn/completed", u.turn("turn1", "completed", "durationMs", "odd", "items", []any{object{"id": 5, "type": true}}))
 	u.sink.ended(t, "r1")
 
 	if got := textOf(u.sink.all(), "r1"); got != " a\n b" {
@@ -290,7 +291,7 @@ func TestReconcileAnswers(t *testing.T) {
 		{"written, no trace", runtime.OpenRun{RunID: "written"}, answer{}},
 		{"acknowledged, no trace", runtime.OpenRun{RunID: "acked", NativeRunID: "gone", Outcome: runtime.OutcomeDispatched}, answer{}},
 		{"failed", runtime.OpenRun{RunID: "acked", NativeRunID: "failed"}, answer{runtime.RunPhaseEnded, runtime.EndReasonFailed, codeAuth}},
-		{"stopped", runtime.OpenRun{RunID: "acked", NativeRunID: "stopped"}, answer{runtime.RunPhaseEnded, runtime.EndReasonCancelled, ""}},
+		{"ended with its process", runtime.OpenRun{RunID: "acked", NativeRunID: "stopped"}, answer{runtime.RunPhaseEnded, runtime.EndReasonFailed, codes.Interrupted}},
 		{"cut", runtime.OpenRun{RunID: "acked", NativeRunID: "cut"}, answer{runtime.RunPhaseEnded, runtime.EndReasonFailed, codes.Interrupted}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
