@@ -106,8 +106,9 @@ func Seen(s State) State {
 }
 
 // Reconciled judges what a new plugin process knows about an open run. A phase it does not name, or that is newer than
-// this host, is RUN_PHASE_UNSPECIFIED: the run is closed with a fixed notice and never sent again.
-func Reconciled(s State, phase runtime.RunPhase, ended *runtime.RunEnded) Step {
+// this host, is RUN_PHASE_UNSPECIFIED: the run is closed with a fixed notice and never sent again. stopped says that a
+// person asked for the stop: a runtime that lost its plugin stops its work too, and calls that by the same name.
+func Reconciled(s State, phase runtime.RunPhase, ended *runtime.RunEnded, stopped bool) Step {
 	if s == Ended {
 		return Step{State: Ended}
 	}
@@ -115,6 +116,11 @@ func Reconciled(s State, phase runtime.RunPhase, ended *runtime.RunEnded) Step {
 	case runtime.RunPhaseRunning:
 		return Step{State: Dispatched}
 	case runtime.RunPhaseEnded:
+		if ended != nil && ended.Reason == runtime.EndReasonCancelled && !stopped {
+			cut := *ended
+			cut.Reason, cut.Code = runtime.EndReasonUnspecified, codes.Interrupted
+			return Step{State: Ended, End: &cut}
+		}
 		if ended != nil {
 			return Step{State: Ended, End: ended}
 		}

@@ -81,28 +81,31 @@ func TestCommitted(t *testing.T) {
 func TestReconciled(t *testing.T) {
 	t.Parallel()
 	interrupted := Step{State: Ended, End: &runtime.RunEnded{Code: codes.Interrupted}}
-	well := &runtime.RunEnded{Reason: runtime.EndReasonCompleted}
+	well, cut := &runtime.RunEnded{Reason: runtime.EndReasonCompleted}, &runtime.RunEnded{Reason: runtime.EndReasonCancelled}
 	for _, c := range []struct {
-		name  string
-		phase runtime.RunPhase
-		end   *runtime.RunEnded
-		want  Step
+		name    string
+		phase   runtime.RunPhase
+		end     *runtime.RunEnded
+		stopped bool
+		want    Step
 	}{
-		{"running", runtime.RunPhaseRunning, nil, Step{State: Dispatched}},
-		{"ended", runtime.RunPhaseEnded, well, Step{State: Ended, End: well}},
-		{"ended, no word how", runtime.RunPhaseEnded, nil, interrupted},
-		{"never seen", runtime.RunPhaseNeverSeen, nil, Step{State: Ended, End: &runtime.RunEnded{Reason: runtime.EndReasonFailed, Code: codes.RunNotDispatched}}},
-		{"nobody knows", runtime.RunPhaseUnspecified, nil, interrupted},
-		{"a newer word", 42, nil, interrupted},
+		{"running", runtime.RunPhaseRunning, nil, false, Step{State: Dispatched}},
+		{"ended", runtime.RunPhaseEnded, well, false, Step{State: Ended, End: well}},
+		{"ended, no word how", runtime.RunPhaseEnded, nil, false, interrupted},
+		{"stopped by a person", runtime.RunPhaseEnded, cut, true, Step{State: Ended, End: cut}},
+		{"stopped by nobody", runtime.RunPhaseEnded, cut, false, interrupted},
+		{"never seen", runtime.RunPhaseNeverSeen, nil, false, Step{State: Ended, End: &runtime.RunEnded{Reason: runtime.EndReasonFailed, Code: codes.RunNotDispatched}}},
+		{"nobody knows", runtime.RunPhaseUnspecified, nil, false, interrupted},
+		{"a newer word", 42, nil, false, interrupted},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			for _, s := range []State{Accepted, Doubtful, Dispatched} {
-				if diff := cmp.Diff(c.want, Reconciled(s, c.phase, c.end)); diff != "" {
+				if diff := cmp.Diff(c.want, Reconciled(s, c.phase, c.end, c.stopped)); diff != "" {
 					t.Errorf("state %d (-want +got):\n%s", s, diff)
 				}
 			}
-			if diff := cmp.Diff(Step{State: Ended}, Reconciled(Ended, c.phase, c.end)); diff != "" {
+			if diff := cmp.Diff(Step{State: Ended}, Reconciled(Ended, c.phase, c.end, c.stopped)); diff != "" {
 				t.Errorf("ended (-want +got):\n%s", diff)
 			}
 		})
@@ -121,7 +124,7 @@ func TestRunsOnlyMoveForward(t *testing.T) {
 			case 0:
 				step = Committed(s, runtime.Outcome(rapid.IntRange(0, 5).Draw(t, "outcome")), "")
 			case 1:
-				step = Reconciled(s, runtime.RunPhase(rapid.IntRange(0, 5).Draw(t, "phase")), nil)
+				step = Reconciled(s, runtime.RunPhase(rapid.IntRange(0, 5).Draw(t, "phase")), nil, false)
 			case 2:
 				step = Step{State: Seen(s)}
 			}

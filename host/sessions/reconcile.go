@@ -123,7 +123,7 @@ func (c *Conversations) settle(asked, elsewhere []*run, resp *runtime.ReconcileR
 
 func (c *Conversations) settleRun(r *run, s *runtime.RunState) {
 	c.mu.Lock()
-	step := ledger.Reconciled(r.state, s.Phase, s.End)
+	step := ledger.Reconciled(r.state, s.Phase, s.End, r.stopped)
 	if step.End == nil {
 		r.state = step.State
 		if s.NativeRunID != "" && s.NativeRunID != r.nativeID && c.runs[r.id] == r {

@@ -32,6 +32,7 @@ func TestReconcile(t *testing.T) {
 		{"running", phase(runtime.RunPhaseRunning, nil), 0, "", true},
 		{"ended well", phase(runtime.RunPhaseEnded, &runtime.RunEnded{Reason: runtime.EndReasonCompleted}), runtime.EndReasonCompleted, "", false},
 		{"ended badly", phase(runtime.RunPhaseEnded, &runtime.RunEnded{Reason: runtime.EndReasonFailed, Code: codes.ModelMissing}), runtime.EndReasonFailed, codes.ModelMissing, false},
+		{"stopped by nobody", phase(runtime.RunPhaseEnded, &runtime.RunEnded{Reason: runtime.EndReasonCancelled}), runtime.EndReasonUnspecified, codes.Interrupted, false},
 		{"ended, no word how", phase(runtime.RunPhaseEnded, nil), runtime.EndReasonUnspecified, codes.Interrupted, false},
 		{"never seen", phase(runtime.RunPhaseNeverSeen, nil), runtime.EndReasonFailed, codes.RunNotDispatched, false},
 		{"nobody knows", phase(runtime.RunPhaseUnspecified, nil), runtime.EndReasonUnspecified, codes.Interrupted, false},
@@ -103,6 +104,21 @@ func TestRunsTheHostDidNotKnow(t *testing.T) {
 	r.Down(r.gen, codes.PluginCrashed)
 	r.up()
 	if e := r.seen(RunFinished); len(e) != 1 || e[0].End.Code != codes.Interrupted {
+		t.Errorf("ends %+v", e)
+	}
+}
+
+// What a person stopped was stopped, also when the plugin died over it.
+func TestStoppedAndReconciled(t *testing.T) {
+	r := newRig(t)
+	key := r.create()
+	id := r.send(key, "x", "k")
+	if _, err := r.Abort(t.Context(), key, id); err != nil {
+		t.Fatal(err)
+	}
+	r.Down(r.gen, codes.PluginCrashed)
+	r.up(phase(runtime.RunPhaseEnded, &runtime.RunEnded{Reason: runtime.EndReasonCancelled}))
+	if e := r.seen(RunFinished); len(e) != 1 || e[0].End.Reason != runtime.EndReasonCancelled || e[0].End.Code != "" {
 		t.Errorf("ends %+v", e)
 	}
 }

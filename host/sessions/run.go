@@ -25,6 +25,7 @@ type run struct {
 	// committing is the process that is being given the run; 0: none. Nobody else may say what became of it meanwhile.
 	committing uint64
 	stopping   bool // a phone wants it stopped as soon as the runtime has it
+	stopped    bool // a phone asked for the stop
 	ending     bool // its end is being written down
 }
 

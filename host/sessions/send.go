@@ -47,7 +47,9 @@ func (c *Conversations) send(ctx context.Context, in SendInput) (id string, fres
 		return id, false, err
 	}
 	if err := c.checkFreeFor(conv, in.IdempotencyKey); err != nil {
-		return "", false, err
+		// What keeps it busy may be the first copy of this very prompt, whose receipt was written a moment ago.
+		id, err = c.repeated(ctx, in, err)
+		return id, false, err
 	}
 	if err := c.lock(ctx, conv); err != nil {
 		return "", false, err

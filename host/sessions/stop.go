@@ -28,6 +28,7 @@ func (c *Conversations) Abort(ctx context.Context, key, runID string) (ran bool,
 		c.mu.Unlock()
 		return false, err
 	}
+	r.stopped = true
 	req := &runtime.StopRunRequest{Session: conv.ref(), RunID: r.id}
 	c.mu.Unlock()
 
