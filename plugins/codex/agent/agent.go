@@ -33,6 +33,7 @@ type Agent struct {
 	cancel  context.CancelFunc
 	wg      sync.WaitGroup // the supervisor and what it starts
 	closing sync.WaitGroup // Shutdown waiting for wg
+	grace   atomic.Int64   // nanoseconds the child has to end by itself
 
 	health   health
 	*library // everything that only reads
@@ -67,6 +68,8 @@ type link struct {
 	version string
 	born    time.Time
 	known   atomic.Pointer[[]appserver.Model] // the catalog as it was read last
+	login   sync.Once                         // waits for a sign-in
+	end     context.CancelFunc                // ends this child, so that another one takes its place
 }
 
 // New makes an agent. Nothing starts before Configure.
@@ -95,6 +98,7 @@ func New(o Options) *Agent {
 		prepared: map[string]*prepared{}, asks: map[string]*ask{},
 	}
 	a.life, a.cancel = context.WithCancel(context.Background())
+	a.grace.Store(int64(stopGrace))
 	a.health.init(o.Now)
 	a.library = newLibrary(libraryOptions{
 		client: func(ctx context.Context) (*appserver.Client, error) {
@@ -141,8 +145,12 @@ func (a *Agent) Configure(_ context.Context, r *runtime.ConfigureRequest, host r
 	return nil
 }
 
-// Shutdown implements runtime.Runtime: the child's input is closed, it is asked to end, and killed if it does not.
+// Shutdown implements runtime.Runtime: the child's input is closed, it is asked to end, and killed if it does not, before
+// the time is up.
 func (a *Agent) Shutdown(ctx context.Context) error {
+	if d, ok := ctx.Deadline(); ok {
+		a.grace.Store(int64(min(stopGrace, time.Until(d)*2/3)))
+	}
 	a.cancel()
 	done := make(chan struct{})
 	a.closing.Go(func() {
@@ -212,6 +220,13 @@ func (a *Agent) connected(ctx context.Context) (*link, error) {
 
 // linkWait is how long a call waits for a child that is coming up; its first start takes half a second at most.
 const linkWait = 8 * time.Second
+
+// spawn starts work that ends with the agent. After Shutdown has begun nothing starts any more.
+func (a *Agent) spawn(f func()) {
+	if a.life.Err() == nil {
+		a.wg.Go(f)
+	}
+}
 
 // setLink publishes a connection or its loss. Called by the supervisor alone.
 func (a *Agent) setLink(l *link) {

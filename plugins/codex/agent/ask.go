@@ -197,7 +197,7 @@ func elicited(action string, content any) any {
 
 // refuse answers with an error. Called with the mutex held.
 func (a *Agent) refuse(l *link, id json.RawMessage) {
-	a.wg.Go(func() { _ = l.client.Refuse(a.life, id) })
+	a.spawn(func() { _ = l.client.Refuse(a.life, id) })
 }
 
 // refuseAsk refuses what cannot be shown. Questions have no refusal that reaches the model as one: an error would come
@@ -205,7 +205,7 @@ func (a *Agent) refuse(l *link, id json.RawMessage) {
 func (a *Agent) refuseAsk(k *ask, method string, q *request) {
 	l, id := k.link, json.RawMessage(k.id)
 	respond := func(v any) {
-		a.wg.Go(func() { _ = l.client.Respond(a.life, id, v) })
+		a.spawn(func() { _ = l.client.Respond(a.life, id, v) })
 	}
 	code := codeAsk
 	switch method {

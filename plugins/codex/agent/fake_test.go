@@ -192,7 +192,7 @@ func (f *fakeCodex) ask(id int, method string, params object) {
 }
 
 // turn is a turn/completed notification.
-func (f *fakeCodex) turn(id, status string, more ...any) object {
+func (f *fakeCodex) turn(id string, status any, more ...any) object {
 	turn := object{"id": id, "status": status, "items": []object{}, "completedAt": 1}
 	for i := 0; i+1 < len(more); i += 2 {
 		turn[more[i].(string)] = more[i+1]

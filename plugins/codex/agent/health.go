@@ -2,6 +2,8 @@ package agent
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -142,6 +144,40 @@ func (a *Agent) look(ctx context.Context, l *link) {
 		s.ModelID, s.ProviderID = model, provider
 	})
 	a.tell(changed)
+	if !account.SignedIn() {
+		l.login.Do(func() { a.spawn(func() { a.awaitLogin(l) }) })
+	}
+}
+
+// loginPoll is how often the computer is looked at for a sign-in, while one is missing.
+const loginPoll = 3 * time.Second
+
+// awaitLogin replaces the child once somebody has signed in on the computer: a running app server does not notice. The
+// credentials are never read, only when their file was written.
+func (a *Agent) awaitLogin(l *link) {
+	tick := time.NewTicker(loginPoll)
+	defer tick.Stop()
+	for {
+		select {
+		case <-l.client.Done():
+			return
+		case <-tick.C:
+		}
+		if a.health.snapshot().Condition == runtime.ConditionReady {
+			return
+		}
+		info, err := os.Stat(filepath.Join(l.server.CodexHome, "auth.json"))
+		if err != nil || !info.ModTime().After(l.born) {
+			continue
+		}
+		a.mu.Lock()
+		idle := len(a.runs) == 0 && len(a.prepared) == 0
+		a.mu.Unlock()
+		if idle {
+			l.end()
+			return
+		}
+	}
 }
 
 // unwell keeps the last knowledge when the child lives and only this look failed.

@@ -247,7 +247,7 @@ func (a *Agent) nameThread(r *run) {
 		return
 	}
 	ref, title := r.session, r.title
-	a.wg.Go(func() {
+	a.spawn(func() {
 		ctx, cancel := context.WithTimeout(a.life, confirmWait)
 		defer cancel()
 		if err := l.client.ThreadName(ctx, ref.NativeID, title); err != nil {

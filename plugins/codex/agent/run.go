@@ -182,7 +182,7 @@ func (a *Agent) CommitRun(ctx context.Context, q *runtime.CommitRunRequest) (*ru
 	if r.turn != "" { // the user message has named the turn meanwhile
 		return &runtime.CommitRunResponse{Outcome: runtime.OutcomeDispatched, NativeRunID: r.turn}, nil
 	}
-	a.wg.Go(func() { a.settle(r) })
+	a.spawn(func() { a.settle(r) })
 	return &runtime.CommitRunResponse{Outcome: runtime.OutcomeUnknown, Code: codes.OutcomeUnknown}, nil
 }
 
@@ -310,7 +310,7 @@ func (a *Agent) interrupt(threadID string, r *run) {
 	if l == nil || turn == "" {
 		return
 	}
-	a.wg.Go(func() {
+	a.spawn(func() {
 		if err := l.client.TurnInterrupt(a.life, threadID, turn); err != nil {
 			a.log.Info("interrupt failed", "err", err)
 		}

@@ -254,6 +254,7 @@ func TestPermissionsMatchTheirSandboxToo(t *testing.T) {
 func TestSettingsWithoutAConversation(t *testing.T) {
 	rules.Covers(t, "CX-13", "CX-16")
 	u := newUnit(t)
+	u.status(runtime.ConditionReady, "")
 	for n := 1; n <= 2; n++ {
 		s, err := u.a.GetSettings(t.Context(), &runtime.GetSettingsRequest{})
 		if err != nil || len(s.Models) != 2 || s.ModelID != "gpt-5.5" || s.ProviderID != "openai" || len(s.Options) != 0 {

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"encoding/json"
+	"errors"
 	"strconv"
 	"strings"
 	"time"
@@ -97,7 +98,8 @@ func (a *Agent) onNotification(n appserver.Notification) {
 // take handles a notification, or keeps it back while the name of its turn is awaited. Called with the mutex held.
 func (a *Agent) take(n appserver.Notification) {
 	var p note
-	if err := json.Unmarshal(n.Params, &p); err != nil {
+	var odd *json.UnmarshalTypeError // one field has another type: all others are read, and an end must not be missed
+	if err := json.Unmarshal(n.Params, &p); err != nil && !errors.As(err, &odd) {
 		a.log.Info("notification not readable", "bytes", len(n.Params))
 		return
 	}
@@ -105,7 +107,7 @@ func (a *Agent) take(n appserver.Notification) {
 	switch n.Method {
 	case "account/updated", "account/login/completed":
 		if l := a.link; l != nil {
-			a.wg.Go(func() { a.look(a.life, l) })
+			a.spawn(func() { a.look(a.life, l) })
 		}
 		return
 	case "serverRequest/resolved":

@@ -87,11 +87,11 @@ func (a *Agent) serveOne() error {
 		ended = client.Run(ctx)
 		cancel()
 	})
-	if err = a.greet(ctx, client, version); err == nil {
+	if err = a.greet(ctx, cancel, client, version); err == nil {
 		<-ctx.Done()
 	}
 	cancel()
-	kill := time.AfterFunc(stopGrace, proc.Kill)
+	kill := time.AfterFunc(time.Duration(a.grace.Load()), proc.Kill)
 	a.unlink()
 	wg.Wait()
 	if errors.Is(ended, appserver.ErrFrame) {
@@ -102,8 +102,8 @@ func (a *Agent) serveOne() error {
 	return errors.Join(err, ended, waitErr)
 }
 
-// greet makes the handshake and publishes the connection.
-func (a *Agent) greet(ctx context.Context, client *appserver.Client, version string) error {
+// greet makes the handshake and publishes the connection. end ends the child.
+func (a *Agent) greet(ctx context.Context, end context.CancelFunc, client *appserver.Client, version string) error {
 	hello, cancel := context.WithTimeout(ctx, handshakeLimit)
 	defer cancel()
 	server, err := client.Initialize(hello, "openphone_host", "OpenPhone Host", version)
@@ -113,10 +113,10 @@ func (a *Agent) greet(ctx context.Context, client *appserver.Client, version str
 	if v := server.Version(); v != "" {
 		version = v
 	}
-	l := &link{client: client, server: server, version: version, born: a.o.Now()}
+	l := &link{client: client, server: server, version: version, born: a.o.Now(), end: end}
 	a.setLink(l)
 	a.look(hello, l)
-	a.wg.Go(func() { a.recover(ctx, l) })
+	a.spawn(func() { a.recover(ctx, l) })
 	return nil
 }
 

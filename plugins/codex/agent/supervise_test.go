@@ -3,6 +3,9 @@ package agent
 import (
 	"context"
 	"encoding/json"
+	"os"
+	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -73,6 +76,46 @@ func TestLogin(t *testing.T) {
 	if s, _ = u.a.Health(t.Context(), &runtime.HealthRequest{MaxAge: &age}); s.Reason != codes.RuntimeUnreachable {
 		t.Errorf("%+v", s)
 	}
+}
+
+// A sign-in at the computer is noticed; the file with the credentials is not read.
+func TestSignInIsNoticed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var signed atomic.Bool
+		u := newUnit(t)
+		u.on("account/read", func(json.RawMessage) golden.Answer {
+			if signed.Load() {
+				return golden.Answer{Result: object{"account": object{"type": "apiKey"}, "requiresOpenaiAuth": true}}
+			}
+			return golden.Answer{Result: object{"account": nil, "requiresOpenaiAuth": true}}
+		})
+		age := time.Duration(0)
+		if _, err := u.prepare(u.ref(""), "r1"); err != nil { // the child is there
+			t.Fatal(err)
+		}
+		if err := u.a.AbandonRun(t.Context(), &runtime.AbandonRunRequest{RunID: "r1"}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Millisecond)
+		s, err := u.a.Health(t.Context(), &runtime.HealthRequest{MaxAge: &age})
+		if err != nil || s.Reason != codes.RuntimeLoginRequired {
+			t.Fatalf("%+v, %v", s, err)
+		}
+		signed.Store(true)
+		later := time.Now().Add(time.Minute)
+		path := filepath.Join(u.home, "auth.json")
+		if err := os.WriteFile(path, []byte("not for us"), 0o000); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(path, later, later); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * loginPoll)
+		synctest.Wait()
+		if s := u.a.health.snapshot(); s.Condition != runtime.ConditionReady || u.count("initialize") != 2 {
+			t.Errorf("%+v after %d children", s, u.count("initialize"))
+		}
+	})
 }
 
 // A child that ends is started again, patiently; a run it had is told from the next one's records.
