@@ -132,6 +132,7 @@ func TestCommitRefusals(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			u := newUnit(t)
+			u.status(runtime.ConditionReady, "") // the catalog is known
 			if _, err := u.prepare(u.ref(""), "r1"); err != nil {
 				t.Fatal(err)
 			}
