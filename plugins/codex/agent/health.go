@@ -81,11 +81,18 @@ func (a *Agent) Health(ctx context.Context, r *runtime.HealthRequest) (*runtime.
 	if r.MaxAge == nil || a.o.Now().Sub(s.EvidenceAt) <= *r.MaxAge {
 		return s, nil
 	}
-	a.mu.Lock()
-	l := a.link
-	a.mu.Unlock()
-	if l != nil {
+	oldest := a.o.Now().Add(-*r.MaxAge)
+	for range 2 { // a look that had begun before may be shared and be too old
+		a.mu.Lock()
+		l := a.link
+		a.mu.Unlock()
+		if l == nil {
+			break
+		}
 		a.look(ctx, l)
+		if s = a.health.snapshot(); !s.EvidenceAt.Before(oldest) {
+			break
+		}
 	}
 	return a.health.snapshot(), nil
 }
