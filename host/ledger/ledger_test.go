@@ -146,8 +146,11 @@ func TestStateOf(t *testing.T) {
 		ended   bool
 		want    State
 	}{
-		{runtime.OutcomeUnspecified, false, Accepted}, {runtime.OutcomeNotDispatched, false, Accepted},
-		{runtime.OutcomeUnknown, false, Doubtful}, {runtime.OutcomeDispatched, false, Dispatched}, {runtime.OutcomeDispatched, true, Ended},
+		{runtime.OutcomeUnspecified, false, Accepted},
+		{runtime.OutcomeNotDispatched, false, Accepted},
+		{runtime.OutcomeUnknown, false, Doubtful},
+		{runtime.OutcomeDispatched, false, Dispatched},
+		{runtime.OutcomeDispatched, true, Ended},
 	} {
 		if got := StateOf(c.outcome, c.ended); got != c.want {
 			t.Errorf("StateOf(%v, %t) = %d, want %d", c.outcome, c.ended, got, c.want)

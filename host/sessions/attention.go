@@ -60,8 +60,10 @@ func (c *Conversations) RaiseAttention(ctx context.Context, _ string, r *runtime
 		}
 	}
 	c.mu.Unlock()
-	a := store.Attention{Runtime: c.id, AttentionID: r.AttentionID, SessionID: r.Session.SessionID,
-		NativeID: r.Session.NativeID, Kind: int32(r.Kind), Code: r.Code, Parameters: r.Parameters, ExpiresAt: r.ExpiresAt}
+	a := store.Attention{
+		Runtime: c.id, AttentionID: r.AttentionID, SessionID: r.Session.SessionID,
+		NativeID: r.Session.NativeID, Kind: int32(r.Kind), Code: r.Code, Parameters: r.Parameters, ExpiresAt: r.ExpiresAt,
+	}
 	if err := c.db.PutAttention(ctx, a, time.Now()); err != nil {
 		return err
 	}

@@ -14,8 +14,10 @@ import (
 )
 
 func native(id, title string) runtime.Session {
-	return runtime.Session{Ref: runtime.SessionRef{NativeID: id}, Title: title, Continuation: runtime.ContinuationAllowed,
-		Actions: []runtime.SessionAction{runtime.SessionActionRename, runtime.SessionActionArchive}}
+	return runtime.Session{
+		Ref: runtime.SessionRef{NativeID: id}, Title: title, Continuation: runtime.ContinuationAllowed,
+		Actions: []runtime.SessionAction{runtime.SessionActionRename, runtime.SessionActionArchive},
+	}
 }
 
 func titles(rows []Row) []string {

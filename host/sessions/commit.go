@@ -124,8 +124,10 @@ func (c *Conversations) end(r *run, e *runtime.RunEnded, at time.Time, seq uint6
 	}
 	conv.lastEnd = max(conv.lastEnd, seq)
 	u := r.update(RunFinished, at)
-	u.End = &RunEnd{Reason: e.Reason, Code: endCode(e), Usage: e.Usage, Message: final,
-		UnappliedInput: e.UnappliedInput, StartedAt: r.startedAt}
+	u.End = &RunEnd{
+		Reason: e.Reason, Code: endCode(e), Usage: e.Usage, Message: final,
+		UnappliedInput: e.UnappliedInput, StartedAt: r.startedAt,
+	}
 	if u.End.Code != "" {
 		u.End.NoticeText = c.sentence(u.End.Code, nil)
 	}
@@ -151,8 +153,10 @@ func (c *Conversations) end(r *run, e *runtime.RunEnded, at time.Time, seq uint6
 
 // record is what the store has of an ended run, as far as endings look at it.
 func (r *run) record(e *runtime.RunEnded, at time.Time) store.Run {
-	return store.Run{RunID: r.id, NativeRunID: r.nativeID, Outcome: int32(r.outcome), Ended: true, EndReason: int32(e.Reason),
-		EndCode: e.Code, EndedAt: at}
+	return store.Run{
+		RunID: r.id, NativeRunID: r.nativeID, Outcome: int32(r.outcome), Ended: true, EndReason: int32(e.Reason),
+		EndCode: e.Code, EndedAt: at,
+	}
 }
 
 // reply is the message a run ends with: the runtime's own record, else the chunks. nil: it said nothing.
@@ -166,8 +170,10 @@ func (r *run) reply(e *runtime.RunEnded, at time.Time) *runtime.Message {
 	if text == "" {
 		return nil
 	}
-	return &runtime.Message{Role: runtime.RoleAssistant, Parts: []runtime.Part{{Text: text}}, CreatedAt: at, RunID: r.id,
-		NativeRunID: r.nativeID}
+	return &runtime.Message{
+		Role: runtime.RoleAssistant, Parts: []runtime.Part{{Text: text}}, CreatedAt: at, RunID: r.id,
+		NativeRunID: r.nativeID,
+	}
 }
 
 // later keeps the clock of a runtime from turning a conversation's times back.

@@ -69,8 +69,10 @@ func (e ending) message(backend string) HistoryMessage {
 	if turn == "" {
 		turn = "run:" + e.runID
 	}
-	return HistoryMessage{Message: runtime.Message{MessageID: backend + "-turn-error:" + turn, Role: runtime.RoleSystem,
-		CreatedAt: e.at, RunID: e.runID, NativeRunID: e.nativeID, NoticeCode: e.code}}
+	return HistoryMessage{Message: runtime.Message{
+		MessageID: backend + "-turn-error:" + turn, Role: runtime.RoleSystem,
+		CreatedAt: e.at, RunID: e.runID, NativeRunID: e.nativeID, NoticeCode: e.code,
+	}}
 }
 
 func (e ending) is(m *runtime.Message) bool {

@@ -171,8 +171,10 @@ func (c *Conversations) started(ev *runtime.Event) *run {
 		if conv == nil || ev.RunID == "" || c.ended.has(ev.RunID) {
 			return nil
 		}
-		r = &run{id: ev.RunID, elsewhere: true, state: ledger.Dispatched, outcome: runtime.OutcomeDispatched, startedAt: at,
-			nativeID: ev.RunStarted.NativeRunID, inputID: ev.RunStarted.InputMessageID}
+		r = &run{
+			id: ev.RunID, elsewhere: true, state: ledger.Dispatched, outcome: runtime.OutcomeDispatched, startedAt: at,
+			nativeID: ev.RunStarted.NativeRunID, inputID: ev.RunStarted.InputMessageID,
+		}
 		c.track(conv, r)
 		c.publishRow(conv)
 		c.publish(r.update(RunStarted, at))

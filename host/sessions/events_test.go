@@ -29,8 +29,10 @@ func TestTextBeforeItsTool(t *testing.T) {
 	if !calls[0].FirstOfCall || calls[1].FirstOfCall {
 		t.Error("the first of a call is not told apart")
 	}
-	merged := runtime.ToolCall{CallID: "c", Name: "exec", Status: runtime.ToolStatusSucceeded,
-		Input: runtime.JSON([]byte(`{"cmd":"ls"}`)), Output: runtime.JSON([]byte(`"ok"`))}
+	merged := runtime.ToolCall{
+		CallID: "c", Name: "exec", Status: runtime.ToolStatusSucceeded,
+		Input: runtime.JSON([]byte(`{"cmd":"ls"}`)), Output: runtime.JSON([]byte(`"ok"`)),
+	}
 	if diff := cmp.Diff(merged, *calls[1].Tool); diff != "" {
 		t.Errorf("merged (-want +got):\n%s", diff)
 	}
@@ -135,8 +137,10 @@ func TestNotices(t *testing.T) {
 	key := r.create()
 	id := r.send(key, "x", "k")
 	r.clear()
-	r.emit(runtime.Event{RunID: id, Notice: &runtime.Notice{Severity: runtime.SeverityWarning, Code: codes.RuntimeTooOld,
-		Parameters: map[string]string{"found": "1", "needed": "2"}}},
+	r.emit(runtime.Event{RunID: id, Notice: &runtime.Notice{
+		Severity: runtime.SeverityWarning, Code: codes.RuntimeTooOld,
+		Parameters: map[string]string{"found": "1", "needed": "2"},
+	}},
 		runtime.Event{SessionID: key, Notice: &runtime.Notice{Text: "from an extension"}}, runtime.Event{CatalogChanged: &runtime.CatalogChanged{}})
 	n := r.seen(NoticeRaised)
 	if len(n) != 2 || n[0].RunID != id || n[0].Notice.Text != "The agent program is too old. Found 1, needed 2." ||

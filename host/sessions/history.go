@@ -50,8 +50,10 @@ func (c *Conversations) History(ctx context.Context, key, cursor string, maxMess
 	h.SessionID = conv.ref().SessionID
 	h.Thinking = conv.thinking
 	if r := conv.current(); r != nil && cursor == "" {
-		h.ActiveRun = &ActiveRun{RunID: r.id, NativeRunID: r.nativeID, InputMessageID: r.inputID, InputKey: r.key,
-			Text: r.text.full(), StartedAt: r.startedAt, Abortable: true}
+		h.ActiveRun = &ActiveRun{
+			RunID: r.id, NativeRunID: r.nativeID, InputMessageID: r.inputID, InputKey: r.key,
+			Text: r.text.full(), StartedAt: r.startedAt, Abortable: true,
+		}
 	}
 	return h, nil
 }
@@ -78,8 +80,10 @@ func (c *Conversations) readPage(ctx context.Context, conv *conversation, cursor
 			return &runtime.ReadHistoryResponse{}, nil // the runtime has never heard of it
 		}
 		page, err := readAs(ctx, c, func() (*runtime.ReadHistoryResponse, error) {
-			return c.rt.ReadHistory(ctx, &runtime.ReadHistoryRequest{Session: ref, Cursor: cursor, MaxMessages: uint32(n),
-				MaxBytes: maxHistoryBytes})
+			return c.rt.ReadHistory(ctx, &runtime.ReadHistoryRequest{
+				Session: ref, Cursor: cursor, MaxMessages: uint32(n),
+				MaxBytes: maxHistoryBytes,
+			})
 		})
 		if err != nil {
 			return nil, err

@@ -222,8 +222,10 @@ func (c *Conversations) shut(list ...consent.Ended) {
 	c.mu.Lock()
 	for _, e := range list {
 		open := openInteraction(e.Asked)
-		c.publish(Update{Kind: InteractionClosed, SessionKey: e.SessionKey, RunID: e.RunID, At: time.Now(), Interaction: &open,
-			Closure: e.Closure, AnsweredBy: e.By})
+		c.publish(Update{
+			Kind: InteractionClosed, SessionKey: e.SessionKey, RunID: e.RunID, At: time.Now(), Interaction: &open,
+			Closure: e.Closure, AnsweredBy: e.By,
+		})
 	}
 	for _, e := range list {
 		if conv := c.byKey[e.SessionKey]; conv != nil {

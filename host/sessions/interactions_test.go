@@ -15,8 +15,10 @@ import (
 var somebody = Person{ID: "phone-1", Label: "Pixel"}
 
 func approval(run, id string, risk runtime.Risk) runtime.Event {
-	return runtime.Event{RunID: run, InteractionOpened: &runtime.Interaction{InteractionID: id,
-		Approval: &runtime.Approval{Category: runtime.ApprovalCategoryCommand, Subject: "rm -r " + id, Risk: risk}}}
+	return runtime.Event{RunID: run, InteractionOpened: &runtime.Interaction{
+		InteractionID: id,
+		Approval:      &runtime.Approval{Category: runtime.ApprovalCategoryCommand, Subject: "rm -r " + id, Risk: risk},
+	}}
 }
 
 func question(run, id string, fields ...runtime.Field) runtime.Event {
@@ -319,8 +321,10 @@ func TestOrderAtTheEnd(t *testing.T) {
 	r.clear()
 	r.emit(question(id, "q2"), approval(id, "a2", runtime.RiskHigh),
 		runtime.Event{RunID: id, RunEnded: &runtime.RunEnded{Reason: runtime.EndReasonCancelled}})
-	want := []UpdateKind{InteractionOpened, AttentionChanged, InteractionOpened, AttentionChanged,
-		InteractionClosed, InteractionClosed, AttentionChanged, RunFinished, SessionChanged}
+	want := []UpdateKind{
+		InteractionOpened, AttentionChanged, InteractionOpened, AttentionChanged,
+		InteractionClosed, InteractionClosed, AttentionChanged, RunFinished, SessionChanged,
+	}
 	if diff := cmp.Diff(want, r.kinds()); diff != "" {
 		t.Errorf("updates (-want +got):\n%s", diff)
 	}

@@ -89,8 +89,10 @@ func (c *Conversations) createNative(ctx context.Context, rec store.Session, sou
 	if full {
 		return nil, codes.New(codes.SessionsFull)
 	}
-	resp, err := c.rt.CreateSession(ctx, &runtime.CreateSessionRequest{Source: source, Title: rec.Title,
-		Session: runtime.SessionRef{SessionID: rec.SessionID, ProjectPath: rec.ProjectPath}})
+	resp, err := c.rt.CreateSession(ctx, &runtime.CreateSessionRequest{
+		Source: source, Title: rec.Title,
+		Session: runtime.SessionRef{SessionID: rec.SessionID, ProjectPath: rec.ProjectPath},
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -281,9 +281,11 @@ func TestManage(t *testing.T) {
 func TestSettings(t *testing.T) {
 	r := newRig(t)
 	value := "low"
-	r.f.settings = runtime.Settings{Scope: runtime.SettingsScopeSession, ModelID: "m1", ProviderID: "p",
+	r.f.settings = runtime.Settings{
+		Scope: runtime.SettingsScopeSession, ModelID: "m1", ProviderID: "p",
 		Models:  []runtime.Model{{ModelID: "m1", ProviderID: "p"}, {ModelID: "m2", ProviderID: "p"}},
-		Options: []runtime.Option{{OptionID: "thinking", Value: &value, Available: true, Choices: []runtime.OptionChoice{{Value: "low"}, {Value: "high"}}}, {OptionID: "fast", Choices: []runtime.OptionChoice{{Value: "on"}}}}}
+		Options: []runtime.Option{{OptionID: "thinking", Value: &value, Available: true, Choices: []runtime.OptionChoice{{Value: "low"}, {Value: "high"}}}, {OptionID: "fast", Choices: []runtime.OptionChoice{{Value: "on"}}}},
+	}
 	key := r.create()
 	var asked []*runtime.SetSettingsRequest
 	r.f.onSet = func(q *runtime.SetSettingsRequest) (*runtime.Settings, error) {

@@ -116,8 +116,10 @@ func TestActivity(t *testing.T) {
 		if len(q.Sessions) != 2 || q.Lease != activityLease {
 			t.Errorf("asked %+v", q)
 		}
-		return []runtime.SessionActivity{{Activity: runtime.ActivityWaiting, EvidenceAt: time.Now()},
-			{Activity: runtime.ActivityRunning, EvidenceAt: time.Now().Add(-time.Minute)}}, nil
+		return []runtime.SessionActivity{
+			{Activity: runtime.ActivityWaiting, EvidenceAt: time.Now()},
+			{Activity: runtime.ActivityRunning, EvidenceAt: time.Now().Add(-time.Minute)},
+		}, nil
 	}
 	keys := []string{idle, running, waiting, hashedKey("n1"), hashedKey("n2"), "nobody"}
 	list, err := r.Activity(t.Context(), keys)
@@ -128,8 +130,10 @@ func TestActivity(t *testing.T) {
 	for _, a := range list {
 		got = append(got, a.Activity)
 	}
-	want := []runtime.Activity{runtime.ActivityIdle, runtime.ActivityRunning, runtime.ActivityWaiting, runtime.ActivityWaiting,
-		runtime.ActivityUnspecified, runtime.ActivityUnspecified}
+	want := []runtime.Activity{
+		runtime.ActivityIdle, runtime.ActivityRunning, runtime.ActivityWaiting, runtime.ActivityWaiting,
+		runtime.ActivityUnspecified, runtime.ActivityUnspecified,
+	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -60,8 +60,10 @@ func (c *Conversations) reconcile(ctx context.Context, generation uint64, ask re
 				continue // events are missing, but its dispatch is under way and will be answered
 			}
 			asked = append(asked, r)
-			req.Runs = append(req.Runs, runtime.OpenRun{Session: conv.ref(), RunID: r.id, NativeRunID: r.nativeID,
-				Outcome: r.outcome, AcceptedAt: r.startedAt})
+			req.Runs = append(req.Runs, runtime.OpenRun{
+				Session: conv.ref(), RunID: r.id, NativeRunID: r.nativeID,
+				Outcome: r.outcome, AcceptedAt: r.startedAt,
+			})
 		}
 	}
 	c.mu.Unlock()
@@ -115,8 +117,10 @@ func (c *Conversations) settle(asked, elsewhere []*run, resp *runtime.ReconcileR
 			continue
 		}
 		c.mu.Lock()
-		c.started(&runtime.Event{SessionID: s.Session.SessionID, NativeID: s.Session.NativeID, RunID: s.RunID,
-			RunStarted: &runtime.RunStarted{NativeRunID: s.NativeRunID}})
+		c.started(&runtime.Event{
+			SessionID: s.Session.SessionID, NativeID: s.Session.NativeID, RunID: s.RunID,
+			RunStarted: &runtime.RunStarted{NativeRunID: s.NativeRunID},
+		})
 		c.mu.Unlock()
 	}
 }

@@ -17,9 +17,11 @@ func (conv *conversation) record(instance string) store.Session {
 		return conv.rec
 	}
 	row := conv.row
-	return store.Session{Runtime: instance, SessionID: conv.key, NativeID: row.Ref.NativeID, ProjectPath: row.Ref.ProjectPath,
+	return store.Session{
+		Runtime: instance, SessionID: conv.key, NativeID: row.Ref.NativeID, ProjectPath: row.Ref.ProjectPath,
 		Title: row.Title, TitleExplicit: row.Title != "", ModelID: row.ModelID, ProviderID: row.ProviderID, Imported: true,
-		CreatedAt: time.Now(), UpdatedAt: row.UpdatedAt}
+		CreatedAt: time.Now(), UpdatedAt: row.UpdatedAt,
+	}
 }
 
 // change writes a changed record with put and then changes memory. fn is applied to a copy and, once that is on disk, to

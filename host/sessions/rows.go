@@ -13,8 +13,10 @@ import (
 
 // row describes a conversation. mu is held.
 func (c *Conversations) row(conv *conversation) Row {
-	r := Row{Key: conv.key, HasActiveRun: len(conv.runs) > 0, Attention: c.attention(conv), Archived: conv.archived(),
-		Kind: runtime.SessionKindDirect}
+	r := Row{
+		Key: conv.key, HasActiveRun: len(conv.runs) > 0, Attention: c.attention(conv), Archived: conv.archived(),
+		Kind: runtime.SessionKindDirect,
+	}
 	ref := conv.ref()
 	r.NativeID, r.SessionID = ref.NativeID, ref.SessionID
 	if conv.isOwn {

@@ -38,8 +38,10 @@ type preparation struct {
 }
 
 func restored(rec store.Run) *run {
-	return &run{id: rec.RunID, key: rec.Key, nativeID: rec.NativeRunID, outcome: runtime.Outcome(rec.Outcome),
-		state: ledger.StateOf(runtime.Outcome(rec.Outcome), false), startedAt: rec.AcceptedAt}
+	return &run{
+		id: rec.RunID, key: rec.Key, nativeID: rec.NativeRunID, outcome: runtime.Outcome(rec.Outcome),
+		state: ledger.StateOf(runtime.Outcome(rec.Outcome), false), startedAt: rec.AcceptedAt,
+	}
 }
 
 // track makes a run open. mu is held.
@@ -66,8 +68,10 @@ func (conv *conversation) busy() bool { return len(conv.runs) > 0 || conv.prepar
 
 // update begins an update about the run. mu is held.
 func (r *run) update(kind UpdateKind, at time.Time) Update {
-	return Update{Kind: kind, SessionKey: r.conv.key, RunID: r.id, NativeRunID: r.nativeID, InputMessageID: r.inputID,
-		InputKey: r.key, At: at}
+	return Update{
+		Kind: kind, SessionKey: r.conv.key, RunID: r.id, NativeRunID: r.nativeID, InputMessageID: r.inputID,
+		InputKey: r.key, At: at,
+	}
 }
 
 // toolCalls merges what is said about each call of a run.

@@ -154,8 +154,10 @@ func (c *Conversations) prepare(ctx context.Context, conv *conversation, runID s
 	}
 	c.mu.Unlock()
 	c.opts.Fault(killPreparing)
-	resp, err := c.rt.PrepareRun(ctx, &runtime.PrepareRunRequest{Session: ref, RunID: runID, Input: input(in),
-		Options: promptOptions(in)})
+	resp, err := c.rt.PrepareRun(ctx, &runtime.PrepareRunRequest{
+		Session: ref, RunID: runID, Input: input(in),
+		Options: promptOptions(in),
+	})
 	c.opts.Fault(killPrepared)
 
 	c.mu.Lock()
@@ -221,8 +223,10 @@ func (c *Conversations) accept(ctx context.Context, conv *conversation, runID st
 		pick(&rec.Preview, promptPreview(in))
 	}, func(rec store.Session) error {
 		c.opts.Fault(killAccepting)
-		return c.db.Accept(ctx, store.Run{Runtime: c.id, SessionID: rec.SessionID, RunID: runID, Key: in.IdempotencyKey,
-			Fingerprint: in.Fingerprint, ThinkingLevel: in.Thinking, AcceptedAt: now}, rec)
+		return c.db.Accept(ctx, store.Run{
+			Runtime: c.id, SessionID: rec.SessionID, RunID: runID, Key: in.IdempotencyKey,
+			Fingerprint: in.Fingerprint, ThinkingLevel: in.Thinking, AcceptedAt: now,
+		}, rec)
 	})
 	if err != nil {
 		c.log.Warn("a receipt was not written", obs.KeyError, err)

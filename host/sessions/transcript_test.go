@@ -108,8 +108,10 @@ func TestTranscriptProperty(t *testing.T) {
 			replace    bool
 		}
 		list := rapid.SliceOf(rapid.Custom(func(t *rapid.T) piece {
-			return piece{rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "part"), rapid.String().Draw(t, "text"),
-				rapid.IntRange(0, 9).Draw(t, "replace") == 0}
+			return piece{
+				rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "part"), rapid.String().Draw(t, "text"),
+				rapid.IntRange(0, 9).Draw(t, "replace") == 0,
+			}
 		})).Draw(t, "pieces")
 		var tr transcript
 		want := map[string]string{}
