@@ -197,6 +197,7 @@ func secrets(s *scene) {
 	long := strings.Repeat("filler ", 40)
 	s.prompts++
 	prompt := fmt.Sprintf("%s %d. %s%s", s.title, s.prompts, long, s.plant("Prompt"))
+	s.showPublicly(prompt[:60]) // of its title
 	reply := long + s.plant("Reply")
 	s.model.Add(modeltest.Script{Match: prompt, Steps: []modeltest.Step{
 		modeltest.Call("exec_command", `{"cmd":"echo `+s.plant("Output")+`"}`), modeltest.Text(reply),

@@ -31,6 +31,7 @@ type ground struct {
 
 	mu      sync.Mutex
 	secrets []string // planted texts that must turn up nowhere
+	public  []string // planted texts that must turn up: they prove that the search finds what is there
 	homes   []string // data directories to search for them
 }
 
@@ -148,6 +149,13 @@ func (g *ground) keepSecret(s string) {
 	g.secrets = append(g.secrets, s)
 }
 
+// showPublicly notes a text that the host may keep, such as a title.
+func (g *ground) showPublicly(s string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.public = append(g.public, s)
+}
+
 func (g *ground) searchHome(dir string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -159,22 +167,39 @@ func (g *ground) leaks() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	var found []string
+	seen := map[string]bool{}
 	for _, home := range g.homes {
-		_ = filepath.WalkDir(home, func(path string, d fs.DirEntry, err error) error {
-			if err != nil || !d.Type().IsRegular() || strings.Contains(path, "executables") || strings.Contains(path, filepath.Join("plugins", "demo")) {
-				return nil // the demo is its own runtime: its journal is its native store
+		err := filepath.WalkDir(home, func(path string, d fs.DirEntry, err error) error {
+			switch {
+			case err != nil:
+				return err
+			case d.IsDir() && (d.Name() == "executables" || path == filepath.Join(home, "plugins", "demo")):
+				return filepath.SkipDir // programs, and the demo's journal, which is its native store
+			case !d.Type().IsRegular():
+				return nil
 			}
 			b, err := os.ReadFile(path)
 			if err != nil {
-				return nil
+				return err
 			}
 			for _, s := range g.secrets {
 				if bytes.Contains(b, []byte(s)) {
-					found = append(found, filepath.Base(path)+" holds "+s[:min(16, len(s))])
+					found = append(found, d.Name()+" holds "+s[:min(16, len(s))])
 				}
+			}
+			for _, s := range g.public {
+				seen[s] = seen[s] || bytes.Contains(b, []byte(s))
 			}
 			return nil
 		})
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			found = append(found, "not searched: "+err.Error())
+		}
+	}
+	for _, s := range g.public {
+		if !seen[s] {
+			found = append(found, "the search does not even find "+s)
+		}
 	}
 	return found
 }

@@ -92,10 +92,11 @@ func (c *computer) env(more ...string) []string {
 
 // hostProcess is one running host.
 type hostProcess struct {
-	cmd   *exec.Cmd
-	ready chan readyLine
-	done  chan struct{}
-	out   *os.File
+	cmd     *exec.Cmd
+	ready   chan readyLine
+	done    chan struct{} // closed when it has ended
+	out     *os.File
+	reading sync.WaitGroup
 
 	mu    sync.Mutex
 	lines []string
@@ -128,7 +129,7 @@ func (c *computer) up(ctx context.Context, env ...string) (readyLine, error) {
 		return readyLine{}, err
 	}
 	c.host = h
-	go h.read(out)
+	h.reading.Go(func() { h.read(out) })
 	select {
 	case r := <-h.ready:
 		return r, nil

@@ -123,13 +123,13 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if !*keep {
 		defer os.RemoveAll(g.dir)
 	}
-	steps := []func(context.Context, *ground, *report) error{codexScenarios, pluginKills, hostKills, upgrades, recordTranscripts}
+	steps := []func(context.Context, *ground, *report) error{codexScenarios, pluginKills, hostKills, survivals, upgrades, recordTranscripts}
 	for _, step := range steps {
 		if err := step(ctx, g, r); err != nil {
 			return err
 		}
 	}
-	for _, group := range []string{"codex", "kill", "upgrade", "transcripts"} {
+	for _, group := range []string{"codex", "kill", "survive", "upgrade", "transcripts"} {
 		r.total(group)
 	}
 	if n := g.orphans(); len(n) > 0 {

@@ -22,6 +22,7 @@ type phone struct {
 	backend string
 	conn    *websocket.Conn
 	health  clawket.Health
+	reading sync.WaitGroup
 
 	mu      sync.Mutex
 	waiting map[string]chan clawket.Incoming
@@ -54,7 +55,7 @@ func (p *pairing) connect(ctx context.Context, backend string) (*phone, error) {
 	}
 	conn.SetReadLimit(clawket.MaxFrame + 1)
 	ph := &phone{backend: backend, conn: conn, waiting: map[string]chan clawket.Incoming{}, changed: make(chan struct{})}
-	go ph.read(ctx)
+	ph.reading.Go(func() { ph.read(ctx) })
 	return ph, ph.call(ctx, clawket.MethodConnect, map[string]any{"token": p.Backends[i].Token}, &ph.health)
 }
 
@@ -198,7 +199,10 @@ func (p *phone) last(mark int) string {
 	return strings.Join(names[max(0, len(names)-12):], " ")
 }
 
-func (p *phone) close() { _ = p.conn.CloseNow() }
+func (p *phone) close() {
+	_ = p.conn.CloseNow()
+	p.reading.Wait()
+}
 
 // text is what a phone shows of a run: snapshots replace, deltas append.
 func text(updates []update, runID string) string {
