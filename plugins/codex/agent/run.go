@@ -49,8 +49,12 @@ func (a *Agent) PrepareRun(ctx context.Context, r *runtime.PrepareRunRequest) (*
 	if err != nil {
 		return nil, err
 	}
+	status := a.health.snapshot()
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if status.Reason == codes.RuntimeLoginRequired && status.ProviderID == string(t.settings.ModelProvider) {
+		return nil, codes.New(codes.RuntimeLoginRequired) // Codex would try without, and fail
+	}
 	if t.active != "" || t.starting != nil {
 		return nil, codes.New(codes.RunActive)
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -59,6 +60,9 @@ func TestLogin(t *testing.T) {
 	})
 	u.notify("account/updated", object{})
 	u.status(runtime.ConditionDegraded, codes.RuntimeLoginRequired)
+	if _, err := u.prepare(u.ref(""), "r1"); codes.Of(err) != codes.RuntimeLoginRequired {
+		t.Errorf("a prompt without a sign-in: %v", err)
+	}
 	u.on("account/read", func(json.RawMessage) golden.Answer {
 		return golden.Answer{Result: object{"account": nil, "requiresOpenaiAuth": false}}
 	})
@@ -163,4 +167,20 @@ func TestBackoff(t *testing.T) {
 			t.Errorf("first retry after %v", d)
 		}
 	})
+}
+
+// Of this process' environment only what is named reaches Codex.
+func TestEnvironment(t *testing.T) {
+	rules.Covers(t, "FAULT-13")
+	for name, kept := range map[string]bool{
+		"CODEX_HOME": true, "OPENAI_API_KEY": true, "HTTPS_PROXY": true, "LC_ALL": true, "PATH": true,
+		"PLANTED_SECRET": false, "AWS_SECRET_ACCESS_KEY": false, "OPENPHONE_PLUGIN": false, "PLUGIN_CLIENT_CERT": false,
+		"OPENPHONE_KILL_FILE": false, "CODEX": false, "PATHS": false,
+	} {
+		t.Setenv(name, "x")
+		found := slices.Contains(environ(), name+"=x")
+		if found != kept {
+			t.Errorf("%s reaches Codex: %v", name, found)
+		}
+	}
 }
