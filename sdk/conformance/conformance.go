@@ -102,7 +102,7 @@ type testCase struct {
 
 // cases lists all of them, in the order of the groups.
 func cases() []testCase {
-	return slices.Concat(startCases, describeCases, sendCases, cancelCases, crashCases, backpressureCases, approvalCases,
+	return slices.Concat(startCases, describeCases, sendCases, cancelCases, crashCases, networkCases, backpressureCases, approvalCases,
 		historyCases, badInputCases, upgradeCases, catalogCases, settingsCases, managementCases, channelCases)
 }
 
@@ -125,6 +125,7 @@ type kit struct {
 	killFile              string // names the kill point, for plugins that know kill points
 	description           *runtime.Description
 	raw                   *runtimev1.Description
+	proxied               bool // the next plugin is reached through a fault proxy
 	silent                bool // the plugin carries channels and never replies
 	count                 int
 

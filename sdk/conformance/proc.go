@@ -34,6 +34,7 @@ type process struct {
 	dir    string // its data directory
 	client *plugin.Client
 	run    *procRunner
+	proxy  *faultProxy // between us and the plugin, where a case asked for one
 	state  *hostState
 	events *watcher
 	broker uint32
@@ -68,6 +69,10 @@ func (k *kit) launch(ctx context.Context, dir string, wrap []string) (*process, 
 			}
 			c.Dir = k.work
 			p.run = newRunner(c)
+			if k.proxied {
+				p.proxy = newFaultProxy(sockets)
+				p.run.via = p.proxy
+			}
 			return p.run, nil
 		},
 	})
@@ -198,6 +203,9 @@ func (p *process) Kill() {
 			p.run.killGroup()
 		}
 		p.client.Kill()
+		if p.proxy != nil {
+			p.proxy.close()
+		}
 		if p.events != nil {
 			p.events.cancel()
 		}
@@ -223,6 +231,7 @@ type procRunner struct {
 	done  chan struct{}
 	once  sync.Once
 	state *os.ProcessState
+	via   *faultProxy // nil: straight to the plugin
 }
 
 func newRunner(cmd *exec.Cmd) *procRunner {
@@ -295,7 +304,10 @@ func (r *procRunner) ID() string {
 func (r *procRunner) Diagnose(context.Context) string { return "" }
 
 func (r *procRunner) PluginToHost(network, addr string) (string, string, error) {
-	return network, addr, nil
+	if r.via == nil {
+		return network, addr, nil
+	}
+	return r.via.open(network, addr)
 }
 
 func (r *procRunner) HostToPlugin(network, addr string) (string, string, error) {

@@ -119,18 +119,6 @@ func TestRawOutput(t *testing.T) {
 	wait(t, p)
 }
 
-func TestTerminateIsPolite(t *testing.T) {
-	t.Parallel()
-	if runtime.GOOS == "windows" {
-		t.Skip("Windows has no such signal")
-	}
-	p := start(t, "sleeper", Spec{})
-	p.Terminate()
-	if e := wait(t, p); e.Signal != "SIGTERM" || e.Killed {
-		t.Errorf("exit = %+v, want SIGTERM", e)
-	}
-}
-
 func TestOutputIsBounded(t *testing.T) {
 	t.Parallel()
 	told := 0

@@ -28,7 +28,8 @@ const row = m => ({ messageId: m.id, role: m.role, parts: [{ text: m.text }], ru
 let seq = 0, watcher = null;
 async function emit(r, body) {
   const event = { seq: ++seq, sessionId: r.ref.sessionId, nativeId: nativeId(r.ref), runId: r.id, ...body };
-  if (watcher && !watcher.write({ events: [event] })) await new Promise(ok => watcher.once('drain', ok));
+  const to = watcher;
+  if (to && !to.write({ events: [event] }) && to === watcher) await new Promise(ok => to.once('drain', ok));
 }
 
 // ---- Runs: prepared for 30 s, committed once, ended once.
@@ -65,6 +66,7 @@ const runtimeService = {
   Watch: call => {
     if (watcher) watcher.emit('error', fail('watch_replaced', status.ABORTED));
     watcher = call;
+    call.on('cancelled', () => { if (watcher === call) watcher = null; call.emit('drain'); }); // nobody waits on a dead stream
   },
   Shutdown: answer(() => { for (const r of runs.values()) r.stopped = true; return {}; }),
 };
