@@ -84,7 +84,7 @@ func (m mutant) run(root, tmp string) string {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), deadline)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "go", "test", "-overlay", overlay, "-count=1", "-timeout", "60s", "-tags", m.tags,
+	cmd := exec.CommandContext(ctx, "go", "test", "-overlay", overlay, "-count=1", "-timeout", "40s", "-tags", m.tags,
 		"-run", "^"+m.test+"$", "./"+m.pkg)
 	cmd.Dir = root
 	out, err := cmd.CombinedOutput()
