@@ -94,10 +94,7 @@ func TestSignInIsNoticed(t *testing.T) {
 			return golden.Answer{Result: object{"account": nil, "requiresOpenaiAuth": true}}
 		})
 		age := time.Duration(0)
-		if _, err := u.prepare(u.ref(""), "r1"); err != nil { // the child is there
-			t.Fatal(err)
-		}
-		if err := u.a.AbandonRun(t.Context(), &runtime.AbandonRunRequest{RunID: "r1"}); err != nil {
+		if _, err := u.a.connected(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Millisecond)
