@@ -12,7 +12,11 @@ import (
 
 func TestRuntimeCheck(t *testing.T) {
 	codex := runtimes.Snapshot{ID: "codex", Name: "Codex", PluginVersion: "1.2.3", Description: &runtime.Description{
-		Phrases: []runtime.Phrase{{Code: "codex.broken", Text: "Codex is broken. Run: codex doctor"}},
+		RuntimeID: "codex",
+		Phrases: []runtime.Phrase{
+			{Code: "codex.broken", Text: "Codex is broken. Run: codex doctor"},
+			{Code: "codex.runtime_too_old", Text: "Codex is too old. Run: npm install -g @openai/codex"},
+		},
 	}}
 	with := func(f func(*runtimes.Snapshot)) runtimes.Snapshot { x := codex; f(&x); return x }
 	ready := func(s runtime.Status) runtimes.Snapshot {
@@ -58,6 +62,10 @@ func TestRuntimeCheck(t *testing.T) {
 		{
 			"missing", ready(runtime.Status{Condition: runtime.ConditionUnavailable, Reason: codes.RuntimeMissing}),
 			Check{"runtime.codex", Failed, codes.Lookup(codes.RuntimeMissing).Message, ""},
+		},
+		{
+			"what to run here", ready(runtime.Status{Condition: runtime.ConditionUnavailable, Reason: codes.RuntimeTooOld}),
+			Check{"runtime.codex", Failed, "Codex is too old. Run: npm install -g @openai/codex", ""},
 		},
 		{
 			"a sentence of its own", ready(runtime.Status{Condition: runtime.ConditionUnavailable, Reason: "codex.broken"}),

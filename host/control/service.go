@@ -275,14 +275,19 @@ func runtimeStatus(x runtimes.Snapshot) *controlv1.RuntimeStatus {
 	}
 }
 
-// sentence is the fixed one of a code: the plugin's own, or the registry's.
+// sentence is the fixed one of a code: the plugin's own, or the registry's. For a code of the registry a plugin may have a
+// sentence under its own name, such as codex.runtime_missing: it says what to run on this computer, which no phone needs.
 func sentence(x runtimes.Snapshot, code string) string {
 	if code == "" {
 		return ""
 	}
-	if x.Description != nil && !codes.Known(code) {
+	if x.Description != nil {
+		own := code
+		if codes.Known(code) {
+			own = x.Description.RuntimeID + "." + code
+		}
 		for _, p := range x.Description.Phrases {
-			if p.Code == code {
+			if p.Code == own {
 				return codes.Fill(p.Text, nil)
 			}
 		}

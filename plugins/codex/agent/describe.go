@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/openphone-host/openphone/protocol/codes"
 	"github.com/openphone-host/openphone/sdk/runtime"
 	"github.com/openphone-host/openphone/sdk/serve"
 )
@@ -28,6 +29,10 @@ var phrases = []runtime.Phrase{
 	{Code: codeTurn, Text: "The agent couldn't complete this reply. Please try again."},
 	{Code: codeConfig, Text: "Codex cannot load its configuration. Correct it on your computer."},
 	{Code: codeSecret, Text: "The agent asked for a secret, which is never typed on a phone. The reply was stopped."},
+	// What to run on this computer, for its own terminal.
+	{Code: "codex." + codes.RuntimeMissing, Text: "Codex was not found on this computer. Install it: npm install -g @openai/codex"},
+	{Code: "codex." + codes.RuntimeTooOld, Text: "Codex on this computer is too old. Update it: npm install -g @openai/codex"},
+	{Code: "codex." + codes.RuntimeLoginRequired, Text: "Codex is not signed in. Run: codex login"},
 	{Code: codeAsk, Text: "The agent asked something that cannot be shown here. The request was refused."},
 }
 
