@@ -119,8 +119,9 @@ func withEndings(page []HistoryMessage, list []ending, backend string, newest, o
 		}
 	}
 	for _, e := range list {
-		pick2(&e.nativeID, native[e.runID])
-		if i, ok := e.place(page, newest, oldest); ok {
+		known := e // its own id stays the one phones were told
+		pick2(&known.nativeID, native[e.runID])
+		if i, ok := known.place(page, newest, oldest); ok {
 			page = append(page[:i:i], append([]HistoryMessage{e.message(backend)}, page[i:]...)...)
 		}
 	}
