@@ -25,6 +25,8 @@ type fakeCodex struct {
 	home string
 	dir  string // the project
 
+	version string
+
 	mu      sync.Mutex
 	answers map[string]func(params json.RawMessage) golden.Answer
 	seen    []call
@@ -34,7 +36,7 @@ type fakeCodex struct {
 }
 
 func newFakeCodex(t *testing.T) *fakeCodex {
-	return &fakeCodex{t: t, home: t.TempDir(), dir: t.TempDir(), answers: map[string]func(json.RawMessage) golden.Answer{}, more: make(chan struct{})}
+	return &fakeCodex{t: t, version: "0.171.0", home: t.TempDir(), dir: t.TempDir(), answers: map[string]func(json.RawMessage) golden.Answer{}, more: make(chan struct{})}
 }
 
 // on sets the answer to a method; nil means that none is ever given.
@@ -103,7 +105,7 @@ func (f *fakeCodex) serve(line []byte) {
 	case set:
 		a = answer(m.Params)
 	case m.Method == "initialize":
-		a.Result = object{"userAgent": "host/0.171.0 (Linux; x86_64)", "codexHome": f.home}
+		a.Result = object{"userAgent": "host/" + f.version + " (Linux; x86_64)", "codexHome": f.home}
 	case m.Method == "model/list":
 		a.Result = object{"data": []object{fakeModel("gpt-5.5", true), fakeModel("gpt-6-luna", false)}}
 	case m.Method == "account/read":
@@ -251,7 +253,12 @@ type unit struct {
 
 func newUnit(t *testing.T, change ...func(*Options)) *unit {
 	t.Helper()
-	u := &unit{fakeCodex: newFakeCodex(t), sink: newRecorder(), host: newMemoryHost()}
+	return startUnit(t, newFakeCodex(t), change...)
+}
+
+func startUnit(t *testing.T, f *fakeCodex, change ...func(*Options)) *unit {
+	t.Helper()
+	u := &unit{fakeCodex: f, sink: newRecorder(), host: newMemoryHost()}
 	o := Options{
 		Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Start: u.start, Owner: noOwner{BrokerAbsent},
 		Find: func(context.Context, string, []string) (appserver.Executable, string, error) {

@@ -42,10 +42,9 @@ func (u *unit) rollout(lines string) {
 
 // cold has a thread with history that no process has loaded.
 func cold(t *testing.T, created bool, e Evidence, version string) *unit {
-	u := newUnit(t, func(o *Options) { o.Owner = noOwner{e} })
-	u.on("initialize", func(json.RawMessage) golden.Answer {
-		return golden.Answer{Result: object{"userAgent": "host/" + version + " (x)", "codexHome": u.home}}
-	})
+	f := newFakeCodex(t)
+	f.version = version
+	u := startUnit(t, f, func(o *Options) { o.Owner = noOwner{e} })
 	u.on("thread/read", func(json.RawMessage) golden.Answer { return golden.Answer{Result: object{"thread": u.thread("t1")}} })
 	u.on("thread/turns/list", func(json.RawMessage) golden.Answer {
 		return golden.Answer{Result: object{"data": []object{{"id": "old", "status": "completed"}}}}
