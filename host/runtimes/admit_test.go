@@ -5,6 +5,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -89,6 +90,62 @@ func TestOneByteChanged(t *testing.T) {
 	}
 	if err := r.inst().Restart(ctx); err != nil || r.inst().Status().NativeVersion != "2.0.0" {
 		t.Errorf("%v, %+v", err, r.inst().Status())
+	}
+}
+
+// TestExecutableGone: a plugin that was removed is refused, and its return is seen when a person asks.
+func TestExecutableGone(t *testing.T) {
+	r := newRig(t, nil, nil)
+	r.until(Ready)
+	path, _ := r.executable("test")
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	code(t, r.inst().Restart(context.Background()), codes.PluginStartFailed)
+	if s := r.until(Refused); s.Detail != errGone.Error() {
+		t.Errorf("%+v", s)
+	}
+	if err := os.WriteFile(path, b, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.inst().Restart(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestHangInConfigure: a new version that never takes its settings ends with the patience of whoever waits.
+func TestHangInConfigure(t *testing.T) {
+	r := newRig(t, variant{"side_by_side": true}, nil)
+	r.until(Ready)
+	install(t, r.dir, "test", variant{"version": "2.0.0", "side_by_side": true, "hang": []string{"Configure"}})
+	if _, err := r.inst().Trust(context.Background()); err != nil { // so that only Configure is left to wait for
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	code(t, r.inst().Upgrade(ctx), codes.DeadlineExceeded)
+	if s := r.until(Ready); s.Generation != 1 || s.PluginVersion != "1.0.0" {
+		t.Errorf("%+v", s)
+	}
+}
+
+// TestHangInShutdown: a plugin that does not end when asked is killed.
+func TestHangInShutdown(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, variant{"hang": []string{"Shutdown"}}, nil)
+	r.until(Ready)
+	time.AfterFunc(200*time.Millisecond, r.Hurry)
+	began := time.Now()
+	r.stop()
+	if took := time.Since(began); took > classIO {
+		t.Errorf("the end took %v", took)
+	}
+	if !r.rec.has("down 1 restarting") {
+		t.Errorf("observer saw %v", r.rec.lines)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -297,20 +298,9 @@ func (g *generation) collect() {
 	g.proc.collect()
 }
 
+// keeps reports that a program may outlive the plugin. An executable that is only asked who it is keeps nothing.
 func (g *generation) keeps(program string) bool {
-	d := g.desc
-	if d == nil {
-		d = g.exe.desc
-	}
-	if d == nil {
-		return false
-	}
-	for _, k := range d.KeptPrograms {
-		if k == program {
-			return true
-		}
-	}
-	return false
+	return g.exe.desc != nil && slices.Contains(g.exe.desc.KeptPrograms, program)
 }
 
 // exitText is how the process ended, for the log.

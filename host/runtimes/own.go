@@ -159,12 +159,10 @@ var errGone = errors.New("the executable is not there any more")
 
 // resolve finds, verifies and admits the executable.
 func (i *Instance) resolve(ctx context.Context) (*executable, error) {
+	i.sup.Rescan()
 	source, ok := i.sup.executable(i.id)
 	if !ok {
-		i.sup.Rescan()
-		if source, ok = i.sup.executable(i.id); !ok {
-			return nil, codes.New(codes.PluginStartFailed).Because(errGone)
-		}
+		return nil, codes.New(codes.PluginStartFailed).Because(errGone)
 	}
 	sum, err := i.sup.vault.checksum(source)
 	if err != nil {
