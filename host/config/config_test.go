@@ -203,7 +203,7 @@ func TestMigration(t *testing.T) {
 // TestSecrets: they reach the plugin and nobody else, and only from a private file.
 func TestSecrets(t *testing.T) {
 	path := put(t, whole)
-	secrets := filepath.Join(filepath.Dir(path), SecretsName)
+	secrets := filepath.Join(filepath.Dir(path), secretsName)
 	write := func(text string, mode os.FileMode) {
 		t.Helper()
 		if err := os.WriteFile(secrets, []byte(text), mode); err != nil {
@@ -227,7 +227,7 @@ func TestSecrets(t *testing.T) {
 	}
 	found := false
 	for _, s := range f.Effective() {
-		found = found || s == Setting{"runtimes.codex.settings.key", `"(set)"`, SecretsName, true}
+		found = found || s == Setting{"runtimes.codex.settings.key", `"(set)"`, secretsName, true}
 		if strings.Contains(s.Value, "PLANTED") {
 			t.Errorf("shown: %+v", s)
 		}

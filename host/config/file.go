@@ -59,7 +59,7 @@ func (f *File) join(b []byte) (*Config, map[string]string, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	secrets, err := readSecrets(filepath.Join(filepath.Dir(f.path), SecretsName))
+	secrets, err := readSecrets(filepath.Join(filepath.Dir(f.path), secretsName))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -184,7 +184,7 @@ func (f *File) Effective() []Setting {
 			s.Value = `"(set)"`
 		}
 		if secretOf(c, key) != "" {
-			s.Origin = SecretsName
+			s.Origin = secretsName
 		}
 		list = append(list, s)
 	}

@@ -14,9 +14,9 @@ import (
 	"github.com/openphone-host/openphone/protocol/codes"
 )
 
-// SecretsName is the file beside the configuration that holds plugins' secret settings, in a table for each runtime. Only
+// secretsName is the file beside the configuration that holds plugins' secret settings, in a table for each runtime. Only
 // its owner may be able to read it.
-const SecretsName = "secrets.toml"
+const secretsName = "secrets.toml"
 
 // readSecrets reads the file; one that does not exist holds nothing. What it says never gets into an error.
 func readSecrets(path string) (map[string]map[string]string, error) {
@@ -24,9 +24,9 @@ func readSecrets(path string) (map[string]map[string]string, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	wrong := func(what string) error { return invalid(SecretsName + " " + what) }
+	wrong := func(what string) error { return invalid(secretsName + " " + what) }
 	if err != nil {
-		return nil, codes.New(codes.ConfigInvalid, "where", SecretsName+" cannot be read").Because(err)
+		return nil, codes.New(codes.ConfigInvalid, "where", secretsName+" cannot be read").Because(err)
 	}
 	if runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
 		return nil, wrong("can be read by others: run chmod 600 on it")
@@ -36,7 +36,7 @@ func readSecrets(path string) (map[string]map[string]string, error) {
 	}
 	b, err := os.ReadFile(path)
 	if err != nil {
-		return nil, codes.New(codes.ConfigInvalid, "where", SecretsName+" cannot be read").Because(err)
+		return nil, codes.New(codes.ConfigInvalid, "where", secretsName+" cannot be read").Because(err)
 	}
 	var out map[string]map[string]string
 	if err := toml.NewDecoder(bytes.NewReader(b)).Decode(&out); err != nil {
