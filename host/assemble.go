@@ -70,7 +70,7 @@ func (h *Host) furnish(i *runtimes.Instance) (*room, error) {
 	conv, err := sessions.New(sessions.Options{
 		Runtime: i, Store: h.store, Log: h.opt.Logs.Logger("sessions").With(obs.KeyRuntime, id),
 		NativeKey: conversations.NativeKey(id), ProjectPath: h.settings.projectPath(id), Projects: h.settings.projects, Autonomy: h.settings.autonomy(id),
-		Fault: h.opt.Fault,
+		Fault: h.opt.Fault, Metrics: h.metrics,
 	})
 	if err != nil {
 		return nil, err

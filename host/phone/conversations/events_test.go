@@ -47,7 +47,7 @@ func TestEventsOfEachBackend(t *testing.T) {
 	atOnce.FirstOfCall = true
 	end := run(sessions.RunFinished)
 	end.End = &sessions.RunEnd{Reason: runtime.EndReasonCompleted, UnappliedInput: "more", Message: &sessions.HistoryMessage{
-		Message: runtime.Message{Parts: []runtime.Part{{Text: "Hello"}}, ModelID: "m", CreatedAt: noon}, Files: []sessions.ArtifactRef{{ID: "file_1", MIME: "text/plain", Name: "f"}}, DisplayText: "Hel",
+		Message: runtime.Message{Parts: []runtime.Part{{Text: "Hello"}}, ModelID: "m", CreatedAt: noon}, Files: []sessions.ArtifactRef{{ID: "file_1", MIME: "text/plain", Name: "f"}}, Converted: true, DisplayText: "Hel",
 	}}
 	failed := run(sessions.RunFinished)
 	failed.End = &sessions.RunEnd{Reason: runtime.EndReasonFailed, Code: codes.RunFailed, NoticeText: "It failed."}

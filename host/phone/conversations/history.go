@@ -142,7 +142,7 @@ func delivered(m *sessions.HistoryMessage, inline bool) (list []clawket.Attachme
 		byID = byID || a.ArtifactID != ""
 		list = append(list, a)
 	}
-	if byID && m.DisplayText != "" {
+	if byID && m.Converted {
 		display = &m.DisplayText
 	}
 	return list, display

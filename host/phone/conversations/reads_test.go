@@ -311,7 +311,7 @@ func TestHistoryMessages(t *testing.T) {
 		}}},
 		{
 			Message: runtime.Message{MessageID: "a", Role: runtime.RoleAssistant, Parts: []runtime.Part{{Text: "one"}, {Text: "two"}}, ModelID: "m", ProviderID: "p", Usage: &runtime.Usage{InputTokens: &one, CostUSD: &cost}},
-			Files:   []sessions.ArtifactRef{{ID: "file_1", MIME: "application/pdf", Name: "r.pdf"}, {ID: "image_1", Image: true, MIME: "image/png", Name: "i.png", Data: []byte("hi")}}, DisplayText: "shown",
+			Files:   []sessions.ArtifactRef{{ID: "file_1", MIME: "application/pdf", Name: "r.pdf"}, {ID: "image_1", Image: true, MIME: "image/png", Name: "i.png", Data: []byte("hi")}}, Converted: true, DisplayText: "shown",
 		},
 		{Message: runtime.Message{MessageID: "n", Role: runtime.RoleSystem, NoticeCode: codes.RunFailed}},
 	}
