@@ -250,7 +250,7 @@ func TestHistoryOfEmptyAndLegacyThreads(t *testing.T) {
 	if err != nil || len(r.Messages) != 0 || r.NextCursor != "" {
 		t.Errorf("unmaterialized thread: %+v, %v", r, err)
 	}
-	l, _, _ = fakeLibrary(t, recorded(t, "59-legacy-history-mode.jsonl"), "", "")
+	l, _, _ = fakeLibrary(t, recordedAnswers(t, "59-legacy-history-mode.jsonl"), "", "")
 	r, err = l.ReadHistory(t.Context(), &runtime.ReadHistoryRequest{Session: runtime.SessionRef{NativeID: "t"}})
 	if err != nil {
 		t.Fatal(err)

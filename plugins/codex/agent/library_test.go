@@ -127,8 +127,8 @@ func params[T any](t *testing.T, raw json.RawMessage) T {
 	return v
 }
 
-// recorded answers each call with the recorded answers to its method, in order.
-func recorded(t *testing.T, file string) handler {
+// recordedAnswers answers each call with the recorded answers to its method, in order.
+func recordedAnswers(t *testing.T, file string) handler {
 	t.Helper()
 	frames, err := golden.Load("../testdata/" + file)
 	if err != nil {

@@ -63,6 +63,16 @@ func permissionMode(s appserver.Settings) string {
 	return permCustom
 }
 
+// choiceOf is the choice a grant was made by.
+func choiceOf(g grant) string {
+	for mode, x := range grants {
+		if x == g {
+			return mode
+		}
+	}
+	return permCustom
+}
+
 func sameJSON(a, b []byte) bool {
 	var x, y bytes.Buffer
 	return json.Compact(&x, a) == nil && json.Compact(&y, b) == nil && bytes.Equal(x.Bytes(), y.Bytes())

@@ -64,8 +64,22 @@ func (a *Agent) GetSettings(ctx context.Context, q *runtime.GetSettingsRequest) 
 		return nil, native(err)
 	}
 	s := a.catalogSettings(models, string(known.Model), string(known.ModelProvider))
-	if rec.Created {
-		a.recorded(s, models, rec, string(known.Effort))
+	if !rec.Created {
+		return s, nil
+	}
+	// What it will be resumed with, or why it cannot be, is read from Codex' record.
+	permissions, fast := rec.Permissions, rec.Fast != nil && *rec.Fast
+	g, tier, err := a.wanted(l, known, rec, "")
+	if err == nil {
+		permissions, fast = choiceOf(g), tier == fastTier
+	}
+	recordedOptions(s, models, rec, string(known.Effort), permissions, fast)
+	if err != nil {
+		s.NoticeCode = codes.Of(err)
+		for i := range s.Options {
+			o := &s.Options[i]
+			o.ConfirmationRequired = o.OptionID == optPermissions
+		}
 	}
 	return s, nil
 }
@@ -107,20 +121,23 @@ func (a *Agent) freshSettings(ctx context.Context, l *link, models []appserver.M
 		model = rec.Model
 	}
 	s := a.catalogSettings(models, model, provider)
-	a.recorded(s, models, rec, rec.Effort)
-	return s, nil
-}
-
-// recorded lays what was confirmed last over settings that cannot be asked for now.
-func (a *Agent) recorded(s *runtime.Settings, models []appserver.Model, rec *record, effort string) {
-	mode, permissions := rec.Mode, rec.Permissions
-	if mode == "" {
-		mode = "default"
-	}
+	permissions := rec.Permissions
 	if permissions == "" {
 		permissions = permWorkspace
 	}
-	fast := rec.Fast != nil && *rec.Fast
+	recordedOptions(s, models, rec, rec.Effort, permissions, rec.Fast != nil && *rec.Fast)
+	return s, nil
+}
+
+// recordedOptions lays what is on record over settings that cannot be asked for now.
+func recordedOptions(s *runtime.Settings, models []appserver.Model, rec *record, effort, permissions string, fast bool) {
+	mode := rec.Mode
+	if mode == "" {
+		mode = "default"
+	}
+	if i := findModel(models, s.ModelID); effort == "" && i >= 0 {
+		effort = string(models[i].DefaultEffort)
+	}
 	s.Options = options(models, s.ModelID, s.ProviderID, effort, fast, permissions, mode, rec.Guard)
 }
 

@@ -158,6 +158,31 @@ func TestResumeRefusals(t *testing.T) {
 	}
 }
 
+// What a conversation will be resumed with is shown before it is, and so is that it cannot be.
+func TestSettingsOfAColdThread(t *testing.T) {
+	rules.Covers(t, "CX-11")
+	u := cold(t, true, BrokerAbsent, "0.171.0")
+	u.written(":read-only") // chosen elsewhere since
+	read := func() *runtime.Settings {
+		t.Helper()
+		s, err := u.a.GetSettings(t.Context(), &runtime.GetSettingsRequest{Session: u.ref("t1")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	if s := read(); valueOf(s, optPermissions) != permReadOnly || confirmationRequired(s) {
+		t.Errorf("%+v", s)
+	}
+	u.written("")
+	if s := read(); !confirmationRequired(s) || s.NoticeCode != codes.PermissionsUnverified {
+		t.Errorf("%+v", s)
+	}
+	if u.count("thread/resume") != 0 {
+		t.Error("it was resumed to be looked at")
+	}
+}
+
 // After a failed restoration nothing is sent before a person has chosen, and the choice is confirmed.
 func TestGuard(t *testing.T) {
 	rules.Covers(t, "CX-03", "CX-11")
