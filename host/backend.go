@@ -32,6 +32,9 @@ func (b backend) Info() control.Info {
 		info.Runs += runs
 		info.Interactions += open
 	}
+	if len(b.rooms) == 0 {
+		info.Notices = append(info.Notices, "No plugins were found. Put them beside the openphone program or name their directory in config.toml: [plugins] dirs.")
+	}
 	if b.demo.Load() {
 		info.Notices = append(info.Notices, "No agent is ready, so the demo is served. Run openphone doctor to see what is missing.")
 	}
@@ -51,7 +54,7 @@ func (b backend) Shutdown(ctx context.Context, drain time.Duration, force bool) 
 		b.ending.Do(func() { close(b.end) })
 		return nil
 	}
-	idle := func() bool {
+	busy := func() bool {
 		for _, r := range b.rooms {
 			if runs, _ := r.Busy(); runs > 0 {
 				return true
@@ -63,7 +66,7 @@ func (b backend) Shutdown(ctx context.Context, drain time.Duration, force bool) 
 	defer cancel()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
-	for !b.admission.TryClose(idle) {
+	for !b.admission.TryClose(busy) {
 		select {
 		case <-ctx.Done():
 			return codes.New(codes.SessionBusy)

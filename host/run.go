@@ -3,8 +3,10 @@ package host
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
+	"github.com/openphone-host/openphone/host/obs"
 	"github.com/openphone-host/openphone/host/runtimes"
 	"github.com/openphone-host/openphone/sdk/runtime"
 )
@@ -51,6 +53,17 @@ func (h *Host) Run(ctx context.Context, cut <-chan struct{}, ready func()) error
 		h.drain(h.force)
 	case <-base.Done():
 	}
+	var hurry sync.WaitGroup // a second wish to end kills plugins that do not end by themselves
+	over := make(chan struct{})
+	hurry.Go(func() {
+		select {
+		case <-cut:
+			h.runtimes.Hurry()
+		case <-over:
+		}
+	})
+	defer hurry.Wait()
+	defer close(over)
 	return errors.Join(settled.stop(), doors.stop(), plugins.stop(), rooms.stop(), h.store.Close())
 }
 
@@ -80,15 +93,15 @@ func (h *Host) settle(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, readyPatience)
 	defer cancel()
 	h.waitSettled(ctx)
-	if h.wantsDemo() {
-		h.demo.Store(true)
-		if i, err := h.runtimes.Instance(demoID); err == nil {
-			if err := i.Reload(ctx); err != nil {
-				h.log.Warn("demo cannot be started", "error", err)
-			}
-		}
-		h.waitSettled(ctx)
+	i, err := h.runtimes.Instance(demoID)
+	if err != nil || !h.wantsDemo() {
+		return
 	}
+	h.demo.Store(true)
+	if err := i.Reload(ctx); err != nil {
+		h.log.Warn("demo cannot be started", obs.KeyError, err)
+	}
+	h.waitSettled(ctx)
 }
 
 func (h *Host) waitSettled(ctx context.Context) {
