@@ -40,7 +40,7 @@ type Options struct {
 	Log *slog.Logger
 	// Metrics takes the counters; nil: they are counted for nobody.
 	Metrics prometheus.Registerer
-	// HealthEvery is the time between two looks at an idle plugin; default 5 s.
+	// HealthEvery is the time between two looks at a plugin; default 10 s. A call that misses its deadline looks at once.
 	HealthEvery time.Duration
 	// DrainFor is how long an upgrade waits for running replies; default 10 min.
 	DrainFor time.Duration
@@ -95,7 +95,7 @@ func New(opt Options) *Supervisor {
 	if opt.Log == nil {
 		opt.Log = slog.New(slog.DiscardHandler)
 	}
-	opt.HealthEvery = cmp.Or(opt.HealthEvery, 5*time.Second)
+	opt.HealthEvery = cmp.Or(opt.HealthEvery, 10*time.Second)
 	opt.DrainFor = cmp.Or(opt.DrainFor, 10*time.Minute)
 	if opt.Environ == nil {
 		opt.Environ = os.Environ
