@@ -44,10 +44,10 @@ type row struct {
 func (l *library) ReadHistory(ctx context.Context, r *runtime.ReadHistoryRequest) (*runtime.ReadHistoryResponse, error) {
 	seq := l.seq()
 	answer := &runtime.ReadHistoryResponse{AsOfSeq: seq}
-	if r.Session.NativeID == "" {
+	from, err := parsePlace(r.Cursor)
+	if err == nil && r.Session.NativeID == "" {
 		return answer, nil
 	}
-	from, err := parsePlace(r.Cursor)
 	if err != nil {
 		return nil, err
 	}

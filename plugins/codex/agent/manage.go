@@ -89,7 +89,7 @@ func (a *Agent) ReadHistory(ctx context.Context, q *runtime.ReadHistoryRequest) 
 		return nil, err
 	}
 	if rec.Created && rec.empty() {
-		return &runtime.ReadHistoryResponse{AsOfSeq: a.seq()}, nil
+		q.Session.NativeID = ""
 	}
 	return a.library.ReadHistory(ctx, q)
 }
