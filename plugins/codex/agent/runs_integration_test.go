@@ -224,7 +224,7 @@ func TestEmptyThreadIsMadeAgain(t *testing.T) {
 	}
 	check(s)
 	b.sink.wait(t, "name", func(e runtime.Event) bool { return e.SessionChanged != nil && e.SessionChanged.Title == title })
-	if strings.Contains(string(b.host.entries[stateKey(ref)].Value), "hello") {
+	if e, err := b.host.GetState(t.Context(), stateKey(ref)); err != nil || e == nil || strings.Contains(string(e.Value), "hello") {
 		t.Error("the record holds text of the prompt")
 	}
 }
