@@ -204,8 +204,12 @@ func (g *ground) leaks() []string {
 	return found
 }
 
-// orphans lists the processes of this run that are still there.
-func (g *ground) orphans() []string {
+// orphans lists the processes of this run that are still there: those with its directory in their environment. It
+// works on Linux alone.
+func (g *ground) orphans() ([]string, error) {
+	if _, err := os.Stat("/proc/self/environ"); err != nil {
+		return nil, err
+	}
 	var left []string
 	processes, _ := filepath.Glob("/proc/[0-9]*/environ")
 	for _, p := range processes {
@@ -216,5 +220,5 @@ func (g *ground) orphans() []string {
 		name, _ := os.ReadFile(filepath.Join(filepath.Dir(p), "comm"))
 		left = append(left, string(bytes.TrimSpace(name))+" "+filepath.Base(filepath.Dir(p)))
 	}
-	return left
+	return left, nil
 }

@@ -36,6 +36,8 @@ type row struct {
 	key, prompt, run string
 	refused          string // why the prompt was not accepted
 	mark             int
+	accepted         bool
+	asked            int // requests at the model
 }
 
 // begin makes a conversation and a prompt of several texts and a tool.
@@ -78,16 +80,17 @@ func (r *row) try() {
 func (r *row) verdict() string {
 	var status struct{ Status, RunID string }
 	r.call(clawket.MethodChatPromptStatus, map[string]any{"sessionKey": r.key, "idempotencyKey": keyOf(r.prompt)}, &status)
-	asked := r.model.Count(r.prompt)
-	if asked > 1 {
-		r.fail("the model was asked %d times", asked)
+	r.asked = r.model.Count(r.prompt)
+	if r.asked > 1 {
+		r.fail("the model was asked %d times", r.asked)
 	}
 	if status.Status != "recorded" {
-		if r.run != "" || asked != 0 {
-			r.fail("no receipt, but run %q and %d requests at the model", r.run, asked)
+		if r.run != "" || r.asked != 0 {
+			r.fail("no receipt, but run %q and %d requests at the model", r.run, r.asked)
 		}
 		return "not accepted"
 	}
+	r.accepted = true
 	if r.run != "" && status.RunID != r.run {
 		r.fail("the receipt is of run %s, the answer was %s", status.RunID, r.run)
 	}
@@ -106,7 +109,17 @@ func (r *row) verdict() string {
 	if prompts > 1 {
 		r.fail("the prompt is %d times in the history", prompts)
 	}
-	return fmt.Sprintf("accepted, asked %d: %s", asked, r.told(h))
+	return fmt.Sprintf("accepted, asked %d: %s", r.asked, r.told(h))
+}
+
+// expect compares with docs/faults.md: whether there is a receipt, and whether the runtime may have the prompt.
+func (r *row) expect(receipt, mayHave bool) {
+	if r.accepted != receipt {
+		r.fail("receipt %v, want %v", r.accepted, receipt)
+	}
+	if r.asked > 0 && !mayHave {
+		r.fail("the model was asked though the prompt cannot have been there")
+	}
 }
 
 // told is how the phone learns of the end: from the event, or, if it came too late for that, from the history.
@@ -211,7 +224,9 @@ func pluginKills(ctx context.Context, g *ground, r *report) (err error) {
 				if i%restartEvery == 0 {
 					w.check(c.cli(ctx, nil, "runtime", "restart", backend))
 				}
-				return killPlugin(w, point)
+				verdict := killPlugin(w, point)
+				w.expect(i >= slices.Index(pluginPoints, "commit.received"), i >= slices.Index(pluginPoints, "commit.dispatched"))
+				return verdict
 			})
 		}
 		s.phone.close()
@@ -282,8 +297,12 @@ func hostKills(ctx context.Context, g *ground, r *report) (err error) {
 	}
 	for _, backend := range killBackends {
 		s := &scene{computer: c, ctx: ctx, backend: backend, paired: paired}
-		for _, point := range hostPoints {
-			rowOf(s, r, "kill/"+backend+"/host/"+point, func(w *row) string { return killHost(w, point) })
+		for i, point := range hostPoints {
+			rowOf(s, r, "kill/"+backend+"/host/"+point, func(w *row) string {
+				verdict := killHost(w, point)
+				w.expect(i >= slices.Index(hostPoints, "accept.after"), i >= slices.Index(hostPoints, "commit.after"))
+				return verdict
+			})
 		}
 		if s.phone != nil {
 			s.phone.close()

@@ -132,10 +132,13 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	for _, group := range []string{"codex", "kill", "survive", "upgrade", "transcripts"} {
 		r.total(group)
 	}
-	if n := g.orphans(); len(n) > 0 {
+	switch n, err := g.orphans(); {
+	case err != nil:
+		r.say("orphans not counted: " + err.Error())
+	case len(n) > 0:
 		r.failed["orphans"] += len(n)
 		r.say(fmt.Sprintf("orphans %d: %s", len(n), strings.Join(n, ", ")))
-	} else {
+	default:
 		r.say("orphans 0")
 	}
 	if found := g.leaks(); len(found) > 0 {
