@@ -51,6 +51,7 @@ func prompts(t *testing.T, file string) conformance.Prompts {
 func passes(t *testing.T, o conformance.Options) conformance.Summary {
 	t.Helper()
 	sum, err := conformance.Run(t.Context(), o, func(r conformance.Result) {
+		t.Logf("%s %s %.1fs %s", r.Status, r.Name(), r.Elapsed.Seconds(), r.Detail)
 		if r.Status == conformance.Fail {
 			t.Errorf("%s: %s", r.Name(), r.Detail)
 		}
