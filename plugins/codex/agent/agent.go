@@ -58,7 +58,6 @@ type Agent struct {
 type config struct {
 	Command string `json:"command"` // executable; empty: codex
 	project string // the one project; empty: the whole computer
-	dataDir string
 }
 
 // link is one living app server.
@@ -130,7 +129,7 @@ func (a *Agent) Configure(_ context.Context, r *runtime.ConfigureRequest, host r
 			return codes.New(codes.ConfigInvalid, "where", "command")
 		}
 	}
-	c.project, c.dataDir = r.ProjectPath, r.DataDir
+	c.project = r.ProjectPath
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.running {

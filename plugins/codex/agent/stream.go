@@ -161,6 +161,9 @@ func (a *Agent) takeThread(t *thread, method string, p *note) {
 		}
 	case "thread/status/changed":
 		_ = json.Unmarshal(p.Status, &t.status)
+		if t.active == unknownTurn && t.status.Type != "active" {
+			t.active = ""
+		}
 	case "thread/name/updated":
 		if p.ThreadName != "" {
 			row(runtime.Session{Title: string(p.ThreadName)})

@@ -17,6 +17,8 @@ const (
 	fastTier = "priority"
 	// unloadDelay is how many seconds a thread nobody follows stays loaded, and so locked against other programs.
 	unloadDelay = 5
+	// unknownTurn stands for a running turn whose name is not known; it is over when the thread is idle.
+	unknownTurn = "?"
 	// heldEvents bounds what is kept back while the name of a turn is awaited.
 	heldEvents = 4096
 )
@@ -236,8 +238,8 @@ func (a *Agent) resumeThread(ctx context.Context, l *link, id string, ref runtim
 	a.mu.Lock()
 	t := a.adopt(res, ref)
 	t.guard = !granted(t.settings, want)
-	if t.status.Type == "active" {
-		t.active = activeTurn(res.Thread)
+	if t.status.Type == "active" && t.active == "" {
+		t.active = unknownTurn
 	}
 	guard := t.guard
 	a.mu.Unlock()
@@ -252,15 +254,6 @@ func (a *Agent) resumeThread(ctx context.Context, l *link, id string, ref runtim
 		return nil, codes.New(codes.PermissionsNotRestored)
 	}
 	return t, nil
-}
-
-func activeTurn(t appserver.Thread) string {
-	for _, turn := range t.Turns {
-		if !turn.Terminal() {
-			return turn.ID
-		}
-	}
-	return "unknown"
 }
 
 // wanted is the grant a thread is resumed with, and its service tier: what a person has just chosen, else what Codex'

@@ -158,6 +158,25 @@ func TestResumeRefusals(t *testing.T) {
 	}
 }
 
+// A turn that was running when the thread was joined is waited for, though its name is not known.
+func TestJoiningARunningThread(t *testing.T) {
+	u := cold(t, true, BrokerAbsent, "0.171.0")
+	u.on("thread/resume", func(json.RawMessage) golden.Answer {
+		r := u.result("t1", ":workspace")
+		r["thread"].(object)["status"] = object{"type": "active"}
+		return golden.Answer{Result: r}
+	})
+	if _, err := u.prepare(u.ref("t1"), "r1"); codes.Of(err) != codes.RunActive {
+		t.Errorf("%v", err)
+	}
+	u.notify("thread/status/changed", object{"threadId": "t1", "status": object{"type": "idle"}})
+	u.notify("thread/name/updated", object{"threadId": "t1", "threadName": "x"})
+	u.sink.wait(t, "name", func(e runtime.Event) bool { return e.SessionChanged != nil })
+	if _, err := u.prepare(u.ref("t1"), "r2"); err != nil {
+		t.Errorf("afterwards: %v", err)
+	}
+}
+
 // What a conversation will be resumed with is shown before it is, and so is that it cannot be.
 func TestSettingsOfAColdThread(t *testing.T) {
 	rules.Covers(t, "CX-11")
