@@ -247,6 +247,9 @@ func (a *Agent) resolve(ctx context.Context, l *link, r *run) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if turn != nil && turn.Status == "interrupted" && r.stopWanted {
+		end = &runtime.RunEnded{Reason: runtime.EndReasonCancelled} // its child died while it was being stopped
+	}
 	if !r.lost && r.turn != turnID {
 		return // it has turned up meanwhile
 	}

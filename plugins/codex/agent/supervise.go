@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"os/exec"
 	"sync"
 	"time"
 
@@ -30,7 +31,7 @@ func (a *Agent) supervise() {
 		if a.life.Err() != nil {
 			return
 		}
-		a.log.Info("app server ended", "err", err)
+		a.log.Info("app server ended", "code", reason(err), "exit", exitText(err))
 		if a.o.Now().Sub(born) > steadyAfter {
 			wait = firstRetry
 		}
@@ -57,6 +58,15 @@ func reason(err error) string {
 		return codes.RuntimeTooOld
 	}
 	return codes.RuntimeUnreachable
+}
+
+// exitText is how the process ended, without the paths other errors hold.
+func exitText(err error) string {
+	var e *exec.ExitError
+	if errors.As(err, &e) {
+		return e.Error()
+	}
+	return ""
 }
 
 // serveOne starts a child and returns when it is gone.

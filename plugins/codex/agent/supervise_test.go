@@ -119,6 +119,22 @@ func TestSignInIsNoticed(t *testing.T) {
 	})
 }
 
+// A child that dies while its reply is being stopped has done what was asked.
+func TestChildDiesWhileStopping(t *testing.T) {
+	u := newUnit(t)
+	ref := u.begin("r1")
+	u.on("thread/turns/list", func(json.RawMessage) golden.Answer {
+		return golden.Answer{Result: object{"data": []object{{"id": "turn1", "status": "interrupted", "items": []object{}}}}}
+	})
+	if s, err := u.a.StopRun(t.Context(), &runtime.StopRunRequest{Session: ref, RunID: "r1"}); err != nil || s.Outcome != runtime.OutcomeDispatched {
+		t.Fatalf("%+v, %v", s, err)
+	}
+	u.process.Kill()
+	if end := u.sink.ended(t, "r1"); end.Reason != runtime.EndReasonCancelled {
+		t.Errorf("end %+v", end)
+	}
+}
+
 // A child that ends is started again, patiently; a run it had is told from the next one's records.
 func TestChildComesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
