@@ -367,7 +367,6 @@ var channelCases = []testCase{
 				t.Errorf("a frame took %v beside a slow reader", d)
 			}
 		}
-		_ = slow.CloseSend()
 	}},
 	{group: "channels", name: "a frame over the limit ends its channel alone", needs: caps("channels"), run: func(t *T) {
 		p := t.start()
