@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"regexp"
+	"time"
 
 	"github.com/openphone-host/openphone/plugins/codex/appserver"
 	"github.com/openphone-host/openphone/protocol/codes"
@@ -30,6 +31,14 @@ func ending(t appserver.Turn, live bool) *runtime.RunEnded {
 		return &runtime.RunEnded{Reason: runtime.EndReasonFailed, Code: failureCode(t.Error)}
 	}
 	return &runtime.RunEnded{Reason: runtime.EndReasonUnspecified, Code: codes.OutcomeUnknown}
+}
+
+// endTime is when a turn ended, or began when its end was never written.
+func endTime(t appserver.Turn) time.Time {
+	if at := seconds(t.CompletedAt); !at.IsZero() {
+		return at
+	}
+	return seconds(t.StartedAt)
 }
 
 // failureCode chooses one of the three fixed sentences. The runtime's text is compared and never passed on.

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/openphone-host/openphone/plugins/codex/appserver"
 	"github.com/openphone-host/openphone/protocol/codes"
@@ -237,12 +238,12 @@ func (a *Agent) resolve(ctx context.Context, l *link, r *run) {
 		a.log.Info("open run not found out", "err", err)
 		return
 	}
-	end := &runtime.RunEnded{Reason: runtime.EndReasonUnspecified, Code: codes.OutcomeUnknown}
+	end, at := &runtime.RunEnded{Reason: runtime.EndReasonUnspecified, Code: codes.OutcomeUnknown}, time.Time{}
 	if turnID != "" {
 		end = &runtime.RunEnded{Reason: runtime.EndReasonFailed, Code: codes.Interrupted}
 	}
 	if turn != nil && turn.Terminal() {
-		end = ending(*turn, false)
+		end, at = ending(*turn, false), endTime(*turn)
 		end.Message = reply(ctx, l, threadID, *turn)
 	}
 	a.mu.Lock()
@@ -261,5 +262,5 @@ func (a *Agent) resolve(ctx context.Context, l *link, r *run) {
 		t.starting = nil
 		a.flush(t)
 	}
-	a.finish(r, end, seconds(nil))
+	a.finish(r, end, at)
 }

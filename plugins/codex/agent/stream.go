@@ -214,7 +214,7 @@ func (a *Agent) takeTurn(t *thread, r *run, method string, p *note) {
 					a.item(r, i, true)
 				}
 			}
-			a.finish(r, ending(p.Turn, true), seconds(p.Turn.CompletedAt))
+			a.finish(r, ending(p.Turn, true), endTime(p.Turn))
 			if t.active == r.turn {
 				t.active = ""
 			}
