@@ -117,8 +117,12 @@ func (c *Conversations) statusSignal() <-chan struct{} {
 
 // Projects lists the directories conversations can be started in, missing ones included.
 func (c *Conversations) Projects(ctx context.Context) ([]Project, error) {
-	if c.opts.ProjectPath != "" || !c.can(runtime.CapabilityProjects) {
+	d := c.rt.Description()
+	switch {
+	case c.opts.ProjectPath != "", d != nil && !runtime.Has(d.Capabilities, runtime.CapabilityProjects):
 		return nil, codes.New(codes.ProjectsUnsupported)
+	case !c.can(runtime.CapabilityProjects): // the plugin is down, or what it found can do less for now
+		return nil, codes.New(codes.RuntimeUnavailable)
 	}
 	list, err := readAs(ctx, c, func() ([]runtime.Project, error) { return c.rt.ListProjects(ctx) })
 	if err != nil {
