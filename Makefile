@@ -19,16 +19,19 @@ CODEX  := 0.171.0
 PLUGINS := $(patsubst plugins/%/main.go,%,$(wildcard plugins/*/main.go))
 GOFILES := $(shell find . -name '*.go' -not -path './.cache/*' -not -name '*.pb.go' -not -name '*.gen.go')
 
-.PHONY: run build test check e2e rules mutants bench proto codex tools lint generated cross clean
+.PHONY: run product build test check e2e rules mutants bench proto codex tools lint generated cross clean
 
 # At a terminal the host gets a process group of its own, so that Ctrl-C is for the host alone and make ends with its status.
-run: build
+run: product
 	@if [ -t 0 ] && [ -t 1 ]; then set -m; fi; bin/openphone up $(ARGS) || exit
 
-# The pins say which plugin executables belong to this build; the host starts no other without being told to.
-build:
-	@mkdir -p bin
+build: product
 	@$(BUILD) -o bin/ ./cmd/...
+
+# The pins say which plugin executables belong to this build; the host starts no other without being told to.
+product:
+	@mkdir -p bin
+	@$(BUILD) -o bin/ ./cmd/openphone
 	@for p in $(PLUGINS); do $(BUILD) -o bin/openphone-runtime-$$p$$(go env GOEXE) ./plugins/$$p; done
 	@cd buildtools && go run ./pins -dir ../bin
 
@@ -87,7 +90,7 @@ proto: tools
 codex: $(CACHE)/codex/.$(CODEX)
 $(CACHE)/codex/.$(CODEX):
 	@mkdir -p $(@D)
-	npm install --silent --no-audit --no-fund --no-save --prefix $(@D) @openai/codex@$(CODEX)
+	npm install --ignore-scripts --silent --no-audit --no-fund --no-save --prefix $(@D) @openai/codex@$(CODEX)
 	@$(@D)/node_modules/.bin/codex --version
 	@touch $@
 
