@@ -41,7 +41,7 @@ func (p *place) command(ctx context.Context, args ...string) *exec.Cmd {
 type host struct {
 	*place
 	cmd    *exec.Cmd
-	took time.Duration // from exec to the ready line
+	took   time.Duration // from exec to the ready line
 	done   chan struct{}
 	wg     sync.WaitGroup
 	stderr bytes.Buffer // only read after done

@@ -28,8 +28,8 @@ type phone struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
-	pause  sync.Mutex  // held: nothing is read
-	ended  chan string // run ids
+	gate   chan struct{} // holds one token; nothing is read while somebody else has it
+	ended  chan string   // run ids
 	lost   chan struct{}
 
 	mu      sync.Mutex
@@ -56,8 +56,9 @@ func dial(ctx context.Context, o offer, small bool) (*phone, error) {
 	conn.SetReadLimit(clawket.MaxFrame + 1)
 	p := &phone{
 		conn: conn, ended: make(chan string, 64), lost: make(chan struct{}), waiting: map[string]chan clawket.Incoming{},
-		ages: make([]time.Duration, 0, 20_000),
+		ages: make([]time.Duration, 0, 20_000), gate: make(chan struct{}, 1),
 	}
+	p.gate <- struct{}{}
 	p.ctx, p.cancel = context.WithCancel(ctx)
 	p.wg.Go(p.read)
 	if err := p.call(clawket.MethodConnect, map[string]any{"token": o.Token}, nil); err != nil {
@@ -83,8 +84,7 @@ func (p *phone) read() {
 	defer close(p.lost)
 	var moments []int64
 	for {
-		p.pause.Lock()
-		p.pause.Unlock() //nolint:staticcheck // waits for the end of the pause
+		p.gate <- <-p.gate
 		_, frame, err := p.conn.Read(p.ctx)
 		now := time.Now().UnixNano()
 		if err != nil {

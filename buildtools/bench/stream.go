@@ -148,9 +148,9 @@ func beside(ctx context.Context, g *ground, size effort, note noter) error {
 		return err
 	}
 	fair := all[:7*size.deltas]
-	paused.pause.Lock()
+	token := <-paused.gate
 	beside, err := stream(reading[0], size.deltas, rate, reading[1:]...)
-	paused.pause.Unlock()
+	paused.gate <- token
 	if err != nil {
 		return err
 	}

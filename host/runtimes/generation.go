@@ -82,17 +82,23 @@ func spawn(ctx context.Context, exe executable, env []string, socketDir string, 
 	}
 	g.ctx, g.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	var running atomic.Pointer[process]
+	secured, shown, err := mutualTLS()
+	if err != nil {
+		g.cancel()
+		return nil, codes.New(codes.PluginStartFailed).Because(err)
+	}
+	env = append(append([]string(nil), env...), shown)
 	cfg := &plugin.ClientConfig{
 		HandshakeConfig:  serve.Handshake,
 		VersionedPlugins: serve.VersionedPlugins(),
 		AllowedProtocols: []plugin.Protocol{plugin.ProtocolGRPC},
-		AutoMTLS:         true,
+		TLSConfig:        secured,
 		SkipHostEnv:      true,
 		StartTimeout:     startTimeout,
 		Logger:           hclogslog.New(log),
 		UnixSocketConfig: &plugin.UnixSocketConfig{TempDir: socketDir},
 		RunnerFunc: func(_ hclog.Logger, cmd *exec.Cmd, _ string) (runner.Runner, error) {
-			g.proc = newProcess(exe.path, append(append([]string(nil), env...), cmd.Env...), g.stderr, g.keeps, swept)
+			g.proc = newProcess(exe.path, append(env, cmd.Env...), g.stderr, g.keeps, swept)
 			running.Store(g.proc)
 			return g.proc, nil
 		},
