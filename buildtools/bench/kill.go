@@ -127,17 +127,22 @@ func hostKilled(ctx context.Context, g *ground, size effort, note noter) error {
 	if err != nil {
 		return err
 	}
-	for range size.hosts {
-		with, err := killHost(ctx, p)
-		if err != nil {
-			return err
-		}
-		floor, err := killBare(ctx)
-		if err != nil {
-			return err
-		}
-		note("B4", millis(with), millis(floor))
+	if _, err := p.settle(ctx); err != nil {
+		return err
 	}
+	var with, floor []float64
+	for range size.hosts {
+		d, err := killHost(ctx, p)
+		if err != nil {
+			return err
+		}
+		with = append(with, millis(d))
+		if d, err = killBare(ctx); err != nil {
+			return err
+		}
+		floor = append(floor, millis(d))
+	}
+	note("B4", median(with), median(floor))
 	return nil
 }
 

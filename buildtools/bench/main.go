@@ -48,7 +48,7 @@ type effort struct {
 }
 
 var (
-	full  = effort{deltas: 2000, kills: 20, hosts: 1, starts: 5, sends: 300, idle: time.Minute}
+	full  = effort{deltas: 2000, kills: 20, hosts: 3, starts: 9, sends: 300, idle: time.Minute}
 	quick = effort{deltas: 200, kills: 2, hosts: 1, starts: 2, sends: 20, idle: 2 * time.Second}
 )
 
