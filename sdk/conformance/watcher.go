@@ -93,6 +93,13 @@ func (w *watcher) all() []*runtimev1.Event {
 	return w.list[:len(w.list):len(w.list)]
 }
 
+// gapped tells the first break in the numbers; empty: none.
+func (w *watcher) gapped() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.gap
+}
+
 // until waits for an event that ok accepts, at position from or later, and gives it with the position after it.
 func (w *watcher) until(ctx context.Context, from int, ok func(*runtimev1.Event) bool) (*runtimev1.Event, int, error) {
 	for i := from; ; {
