@@ -46,7 +46,8 @@ type terminal struct {
 	run      string // the reply that is running; empty: none
 	stopping bool
 	failed   bool
-	ended    bool // the input is at its end
+	ended    bool   // the input is at its end
+	draft    string // lines of a prompt that goes on
 	asks     []*ask
 	tools    map[string]string // call id → title
 	images   []clawket.Attachment
@@ -146,12 +147,22 @@ func (c *terminal) input(ctx context.Context, line string, ok bool) error {
 		c.screen.start = true // the terminal echoed the line feed
 	} else if len(c.asks) > 0 {
 		c.screen.write(plain, line+"\n")
+	} else if c.draft != "" {
+		c.screen.line(bold, "  %s", line)
 	} else if strings.TrimSpace(line) != "" {
 		c.screen.line(bold, "> %s", line)
 	}
 	if len(c.asks) > 0 {
 		return c.answer(ctx, line)
 	}
+	if more, goesOn := strings.CutSuffix(line, `\`); goesOn { // the prompt goes on in the next line
+		c.draft += more + "\n"
+		if c.Interactive {
+			c.screen.write(dim, "  ")
+		}
+		return nil
+	}
+	line, c.draft = c.draft+line, ""
 	if strings.TrimSpace(line) == "" {
 		c.invite()
 		return nil

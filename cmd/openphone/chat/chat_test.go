@@ -166,6 +166,11 @@ func TestTranscripts(t *testing.T) {
 			sent: map[string]string{"questions.respond": `{"answers":{"f1":["blue"],"f2":["my own"]},"questionId":"Q","sessionKey":"S"}`},
 		},
 		{
+			name: "a prompt of two lines", input: []string{`one\`, "two"},
+			host: &host{after: map[string]string{"chat.send": `{"type":"run_finished","sessionKey":"S","runId":"R","stopReason":"end_turn","message":{"role":"assistant","content":"ok"}}`}},
+			want: "> one\\\n  two\nok\n",
+		},
+		{
 			name: "somebody else answers", input: []string{"do it"},
 			host: &host{after: map[string]string{"chat.send": `
 {"type":"approval_requested","sessionKey":"S","approval":{"kind":"exec","id":"A","command":"ls","category":"command","decisions":[]}}

@@ -22,9 +22,10 @@ func (a *app) chat() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "chat",
 		Short: "Talk to an agent from this terminal, as a phone would",
-		Long: "chat connects to the running host through the same socket as a phone. It streams replies, shows thoughts\n" +
-			"and tools, asks before the agent acts, and takes its prompts from the keyboard or from a pipe, one per line.\n" +
-			"Ctrl-C stops the reply, once more leaves. A pipe that ends answers nothing: what is still asked is denied.",
+		Long: "chat connects to the running host through the same socket as a phone. It streams replies, shows thoughts and\n" +
+			"tools, asks before the agent acts, and takes its prompts from the keyboard or from a pipe, one per line; a line\n" +
+			"that ends with a backslash goes on in the next. Ctrl-C stops the reply, once more leaves. A pipe that ends\n" +
+			"answers nothing: what is still asked is denied.",
 		Example: "  openphone chat\n  openphone chat --runtime codex --project ~/src/site\n" +
 			"  openphone chat --runtime codex --follow\n  echo 'What does this project do?' | openphone chat --runtime codex",
 		Args: noArgs,

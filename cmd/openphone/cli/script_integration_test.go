@@ -25,20 +25,21 @@ func TestHostScripts(t *testing.T) {
 			e.Setenv("PATH", bin+string(filepath.ListSeparator)+e.Getenv("PATH"))
 			return nil
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"ready": ready},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"ready": until("status", `"ready":true`), "running": until("session list", `"active":true`)},
 	})
 }
 
-// ready waits until the host of this script answers; ! ready until it no longer does.
-func ready(ts *testscript.TestScript, neg bool, _ []string) {
-	deadline := time.Now().Add(30 * time.Second)
-	for time.Now().Before(deadline) {
-		err := ts.Exec("openphone", "status", "--json")
-		up := err == nil && strings.Contains(ts.ReadFile("stdout"), `"ready":true`)
-		if up != neg {
-			return
+// until makes a command that waits until the answer of openphone, as JSON, has a text.
+func until(command, text string) func(*testscript.TestScript, bool, []string) {
+	return func(ts *testscript.TestScript, _ bool, _ []string) {
+		deadline := time.Now().Add(30 * time.Second)
+		for time.Now().Before(deadline) {
+			err := ts.Exec("openphone", append(strings.Fields(command), "--json")...)
+			if err == nil && strings.Contains(ts.ReadFile("stdout"), text) {
+				return
+			}
+			<-time.After(50 * time.Millisecond)
 		}
-		<-time.After(50 * time.Millisecond)
+		ts.Fatalf("openphone %s never said %s", command, text)
 	}
-	ts.Fatalf("the host did not get there in time")
 }
