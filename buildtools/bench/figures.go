@@ -34,7 +34,7 @@ var figures = []figure{
 	{"B5.one", "cold start, one plugin", "ms", 80, plain, 0},
 	{"B5.three", "cold start, three plugins", "ms", 200, plain, 0},
 	{"B5.first", "the very first start, one plugin", "ms", 0, plain, 0},
-	{"B8.memory", "memory of the host and three idle plugins, PSS", "MB", 80, plain, 0},
+	{"B8.memory", "memory of the host and three idle plugins, PSS", "MiB", 80, plain, 0},
 	{"B8.processor", "processor time of the same", "% of one core", 0.1, plain, 0},
 	{"B10.p50", "send to receipt, p50", "ms", 0, added, 0},
 	{"B10.p99", "send to receipt, p99", "ms", 1, added, 0},

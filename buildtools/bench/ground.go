@@ -52,8 +52,11 @@ func newGround(ctx context.Context, root string) (*ground, error) {
 	return g, nil
 }
 
+// tags are those of the Makefile.
+const tags = "grpcnotrace"
+
 func build(ctx context.Context, dir, out, pkg string) error {
-	c := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", out, pkg)
+	c := exec.CommandContext(ctx, "go", "build", "-trimpath", "-tags", tags, "-o", out, pkg)
 	c.Dir, c.Stderr, c.Env = dir, os.Stderr, append(os.Environ(), "CGO_ENABLED=0")
 	return c.Run()
 }
