@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -75,11 +76,16 @@ func Run(ctx context.Context, o Options) error {
 		context.AfterFunc(gone, func() { finish(p, g, log, orphanGrace, "host is gone") })
 		context.AfterFunc(ctx, func() { finish(p, g, log, termGrace, "asked to end") })
 	}
-	if err := announce(&background); err != nil {
+	secured, certificate, err := mutualTLS(os.Getenv(envClientCert))
+	if err != nil {
+		return err
+	}
+	if err := announce(&background, certificate); err != nil {
 		return err
 	}
 	plugin.Serve(&plugin.ServeConfig{
 		HandshakeConfig:  Handshake,
+		TLSProvider:      func() (*tls.Config, error) { return secured, nil },
 		VersionedPlugins: map[int]plugin.PluginSet{ProtocolVersion: {PluginName: p}},
 		GRPCServer: func(opts []grpc.ServerOption) *grpc.Server {
 			return grpc.NewServer(append(opts, ServerOptions(log)...)...)
@@ -137,7 +143,7 @@ func watchHost(ctx context.Context, gone func(), wg *sync.WaitGroup) {
 func forgetHandshake() {
 	for _, name := range []string{
 		CookieKey, EnvStdin, EnvParent, EnvLogLevel, plugin.EnvUnixSocketDir, plugin.EnvUnixSocketGroup,
-		"PLUGIN_CLIENT_CERT", "PLUGIN_PROTOCOL_VERSIONS", "PLUGIN_MIN_PORT", "PLUGIN_MAX_PORT",
+		envClientCert, "PLUGIN_PROTOCOL_VERSIONS", "PLUGIN_MIN_PORT", "PLUGIN_MAX_PORT",
 	} {
 		_ = os.Unsetenv(name)
 	}

@@ -31,8 +31,8 @@ func guardStdout() *os.File {
 }
 
 // announce puts a filter between go-plugin, which prints the handshake to os.Stdout, and the real standard output: the
-// handshake goes through, once, and whatever else is printed meanwhile goes to the log.
-func announce(wg *sync.WaitGroup) error {
+// handshake goes through, once and with the certificate, and whatever else is printed meanwhile goes to the log.
+func announce(wg *sync.WaitGroup, certificate string) error {
 	if realStdout == nil {
 		var err error
 		if realStdout, err = takeStdout(); err != nil {
@@ -44,12 +44,12 @@ func announce(wg *sync.WaitGroup) error {
 		return err
 	}
 	os.Stdout = w
-	wg.Go(func() { filterHandshake(r, realStdout, stderr()) })
+	wg.Go(func() { filterHandshake(r, realStdout, stderr(), certificate) })
 	return nil
 }
 
 // filterHandshake copies lines until r ends.
-func filterHandshake(r io.Reader, out, log io.Writer) {
+func filterHandshake(r io.Reader, out, log io.Writer, certificate string) {
 	in := bufio.NewReader(r)
 	done := false
 	for {
@@ -58,7 +58,7 @@ func filterHandshake(r io.Reader, out, log io.Writer) {
 		case len(line) == 0:
 		case !done && isHandshake(line):
 			done = true
-			_, _ = out.Write(line)
+			_, _ = out.Write(withCertificate(line, certificate))
 		default:
 			_, _ = log.Write(append(bytes.TrimRight(line, "\n"), '\n'))
 		}
@@ -72,4 +72,14 @@ func filterHandshake(r io.Reader, out, log io.Writer) {
 func isHandshake(line []byte) bool {
 	f := strings.Split(strings.TrimSpace(string(line)), "|")
 	return len(f) >= 5 && f[0] == "1" && (f[2] == "unix" || f[2] == "tcp") && f[4] == "grpc"
+}
+
+// withCertificate fills in the sixth field, which go-plugin leaves empty when it did not make the certificate itself.
+func withCertificate(line []byte, certificate string) []byte {
+	f := strings.Split(strings.TrimRight(string(line), "\r\n"), "|")
+	if certificate == "" || len(f) < 6 || f[5] != "" {
+		return line
+	}
+	f[5] = certificate
+	return []byte(strings.Join(f, "|") + "\n")
 }
