@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/openphone-host/openphone/host"
+	"github.com/openphone-host/openphone/host/config"
 	"github.com/openphone-host/openphone/host/control"
 	"github.com/openphone-host/openphone/host/obs"
 	controlv1 "github.com/openphone-host/openphone/proto/openphone/control/v1"
@@ -40,15 +41,21 @@ func (a *app) up() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			settings, err := config.Open(filepath.Join(dir, config.FileName), os.Getenv) // the host reads the rest of it
+			if err != nil {
+				return err
+			}
 			logs, err := openLogs(dir)
 			if err != nil {
 				return err
 			}
 			defer logs.Close()
-			return a.serve(c.Context(), dir, obs.New(obs.Options{Output: logs, JSON: true, Level: lowest}))
+			return a.serve(c.Context(), dir, obs.New(obs.Options{
+				Output: logs, JSON: settings.Current().Log.Format == "json", Level: lowest,
+			}))
 		},
 	}
-	c.Flags().StringVar(&level, "log-level", "info", "lowest level of the log: debug, info, warn, error")
+	c.Flags().StringVar(&level, "log-level", "info", "lowest level of the log, unless the configuration names one: debug, info, warn, error")
 	return c
 }
 
