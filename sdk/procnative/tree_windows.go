@@ -12,7 +12,7 @@ import (
 
 // prepare starts the program suspended, so that it is in its job before it can start anything itself.
 func prepare(cmd *exec.Cmd, detach bool) error {
-	flags := uint32(windows.CREATE_NEW_PROCESS_GROUP | windows.CREATE_SUSPENDED)
+	flags := uint32(windows.CREATE_NEW_PROCESS_GROUP | windows.CREATE_NO_WINDOW | windows.CREATE_SUSPENDED)
 	if detach {
 		flags |= windows.CREATE_BREAKAWAY_FROM_JOB
 	}
