@@ -44,8 +44,15 @@ func newGround(ctx context.Context, root string) (*ground, error) {
 	if g.codex, err = findCodex(ctx, filepath.Join(root, ".cache", "codex")); err != nil {
 		return nil, err
 	}
-	// Codex behaves differently with a home under the system's temporary directory.
+	// To Codex a home under the system's temporary directory is another one, and all files there may be written.
 	base := filepath.Join(root, ".cache", "e2e")
+	if below(base, "/tmp") || below(base, os.TempDir()) {
+		cache, err := os.UserCacheDir()
+		if err != nil {
+			return nil, err
+		}
+		base = filepath.Join(cache, "openphone-test", "e2e")
+	}
 	if err := os.MkdirAll(base, 0o700); err != nil {
 		return nil, err
 	}
@@ -53,6 +60,12 @@ func newGround(ctx context.Context, root string) (*ground, error) {
 		return nil, err
 	}
 	return g, g.copyProduct(ctx, filepath.Join(root, "bin"))
+}
+
+// below reports that a path lies in a directory.
+func below(path, dir string) bool {
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
 }
 
 func exe(name string) string {

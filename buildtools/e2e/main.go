@@ -2,8 +2,8 @@
 // model, and a phone that speaks the WebSocket. It prints one line per scenario, the rows of the kill-point matrix, the
 // upgrade cases, and what was left behind; any failure makes it exit 1.
 //
-// It changes nothing outside of .cache of the checkout and, when all scenarios ran, docs/transcripts. It needs
-// `make build codex` before it.
+// It changes nothing outside of .cache of the checkout (or of the user, for a checkout below /tmp) and, when all scenarios
+// ran, docs/transcripts and README. It needs `make build codex` before it.
 package main
 
 import (
