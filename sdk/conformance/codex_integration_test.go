@@ -82,7 +82,8 @@ stream_idle_timeout_ms = 20000
 	}
 	passes(t, conformance.Options{
 		Path: build(t, "./plugins/codex"), Project: project, ReadOnly: filepath.Join(home, "sessions"), Pause: 5 * time.Second, CaseTimeout: 2 * time.Minute,
-		Env:    []string{"CODEX_HOME=" + home},
+		// Codex runs commands in a login shell: nobody's profile has a say in a test (TEST-01).
+		Env:    []string{"CODEX_HOME=" + home, "HOME=" + project},
 		Config: fmt.Appendf(nil, `{"command":%q}`, command),
 		Prompts: conformance.Prompts{
 			Text: "Say hello.", Long: "conform-long", Flood: "conform-flood", Tool: "conform-tool",

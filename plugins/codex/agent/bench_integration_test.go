@@ -84,6 +84,8 @@ stream_idle_timeout_ms = 20000
 		t.Fatal(err)
 	}
 	t.Setenv("CODEX_HOME", home)
+	// Codex runs commands in a login shell: nobody's profile has a say in a test (TEST-01).
+	t.Setenv("HOME", project)
 	b.start()
 	return b
 }
