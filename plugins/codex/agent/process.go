@@ -5,10 +5,9 @@ import (
 	"errors"
 	"io"
 	"os"
-	"os/exec"
-	"time"
 
 	"github.com/openphone-host/openphone/plugins/codex/appserver"
+	"github.com/openphone-host/openphone/sdk/procnative"
 )
 
 // Process is a started app server. Wait is called once, after Stdout has ended.
@@ -38,35 +37,26 @@ func findExecutable(ctx context.Context, command string, env []string) (appserve
 // startProcess starts the child in this process's group, so that whatever ends the plugin ends it too; it also ends by
 // itself when its input is closed. Its error stream may hold secrets and goes nowhere.
 func startProcess(command []string, env []string) (Process, error) {
-	cmd := exec.Command(command[0], command[1:]...)
-	cmd.Env = env
-	if home, err := os.UserHomeDir(); err == nil {
-		cmd.Dir = home
+	home, err := os.UserHomeDir()
+	if err != nil {
+		home = "" // then it works where the plugin does
 	}
-	prepareCommand(cmd)
-	stdin, err := cmd.StdinPipe()
+	p, err := procnative.Start(context.Background(), procnative.Spec{Path: command[0], Args: command[1:], Env: env, Dir: home})
 	if err != nil {
 		return nil, err
 	}
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, errors.Join(err, stdin.Close())
-	}
-	cmd.WaitDelay = time.Second
-	if err := cmd.Start(); err != nil {
-		return nil, errors.Join(err, stdin.Close(), stdout.Close())
-	}
-	return &process{cmd: cmd, stdin: stdin, stdout: stdout}, nil
+	return process{p}, nil
 }
 
-type process struct {
-	cmd    *exec.Cmd
-	stdin  io.WriteCloser
-	stdout io.Reader
-}
+// process waits as exec does. Kill takes what the child started with it.
+type process struct{ *procnative.Process }
 
-func (p *process) Stdin() io.WriteCloser { return p.stdin }
-func (p *process) Stdout() io.Reader     { return p.stdout }
-func (p *process) Terminate()            { terminate(p.cmd.Process) }
-func (p *process) Kill()                 { _ = p.cmd.Process.Kill() }
-func (p *process) Wait() error           { return p.cmd.Wait() }
+// Wait also ends what the child left behind: a command it ran in a session of its own.
+func (p process) Wait() error {
+	exit, err := p.Process.Wait(context.Background())
+	p.Kill()
+	if err == nil && (exit.Code != 0 || exit.Signal != "") {
+		err = errors.New(exit.String())
+	}
+	return err
+}
