@@ -54,6 +54,10 @@ lint:
 	$(BIN)/buf format --diff --exit-code
 	@tag=$$(git describe --tags --abbrev=0 2>/dev/null || true); [ -z "$$tag" ] || $(BIN)/buf breaking --against ".git#tag=$$tag"
 	$(TOOL) ./check -root ..
+	@rm -rf $(CACHE)/released && mkdir -p $(CACHE)/released
+	@tag=$$(git describe --tags --abbrev=0 2>/dev/null || true); [ -z "$$tag" ] || for f in protocol/openphone-*.json; do \
+	  ! git cat-file -e "$$tag:$$f" 2>/dev/null || git show "$$tag:$$f" > "$(CACHE)/released/$${f#protocol/}"; done
+	$(TOOL) ./manifests -root .. -against $(CACHE)/released
 
 # Generated code is committed; a stale file fails here.
 generated:

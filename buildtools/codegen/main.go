@@ -1,5 +1,6 @@
-// Command codegen turns protocol/codes.json into protocol/codes/codes.gen.go and docs/errors.md. With -check it writes
-// nothing and fails when a file would change.
+// Command codegen turns protocol/codes.json into protocol/codes/codes.gen.go and docs/errors.md, and the manifests of the
+// OpenPhone protocol into protocol/openphone/types.gen.go and docs/protocol.md. With -check it writes nothing and fails
+// when a file would change.
 package main
 
 import (
@@ -49,6 +50,9 @@ func main() {
 	}
 	emit(filepath.Join(*root, "protocol/codes/codes.gen.go"), goFile(codes), *check)
 	emit(filepath.Join(*root, "docs/errors.md"), docFile(codes), *check)
+	p := loadPhone(*root)
+	emit(filepath.Join(*root, "protocol/openphone/types.gen.go"), p.goFile(), *check)
+	emit(filepath.Join(*root, "docs/protocol.md"), p.docFile(), *check)
 }
 
 func emit(path string, data []byte, check bool) {

@@ -5,6 +5,9 @@ import "strings"
 // desktop is the link to Codex Desktop.
 const desktop = "plugins/codex/desktop"
 
+// manifests is the reader of the OpenPhone manifests.
+const manifests = "protocol/openphone"
+
 // single overrides the section of one rule: the component without which nothing can break it.
 var single = map[string]string{
 	"STORE-05": "plugins/hermes", "SYNC-05": "plugins/pi", "SYNC-14": desktop, "ART-04": "plugins/pi", "TEST-05": "plugins/hermes",
@@ -13,6 +16,7 @@ var single = map[string]string{
 	"FAULT-10": "host/relay", "FAULT-11": "host/relay", "FAULT-12": "host/push", "FAULT-14": "host/relay", "FAULT-15": "host/update",
 	"FAULT-16": "host/relay", "FAULT-17": "host/relay", "FAULT-19": "host/tools",
 	"FAULT-21": "host/relay",
+	"OP-11":    manifests, "OP-12": manifests, "OP-15": manifests, "OP-16": manifests, "OP-17": manifests, "OP-18": manifests,
 }
 
 // sections maps the prefix of a rule to the component it speaks about.

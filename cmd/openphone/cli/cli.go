@@ -94,7 +94,7 @@ func (a *app) root() *cobra.Command {
 		return errUsage{fmt.Errorf("%w: run %s --help", err, c.CommandPath())}
 	})
 	root.CompletionOptions.DisableDefaultCmd = true
-	root.AddCommand(a.up(), a.chat(), a.status(), a.doctor(), a.pair(), a.phone(), a.runtime(), a.session(), a.logs(), a.config(), a.version(), a.completion())
+	root.AddCommand(a.up(), a.chat(), a.status(), a.doctor(), a.pair(), a.phone(), a.runtime(), a.session(), a.logs(), a.config(), a.protocol(), a.version(), a.completion())
 	return root
 }
 
