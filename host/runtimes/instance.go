@@ -156,13 +156,19 @@ func (i *Instance) Snapshot() Snapshot {
 
 // set moves to a state. gen is what takes calls from now on.
 func (i *Instance) set(state State, reason, detail string, gen *generation) {
+	i.setUntil(state, reason, detail, gen, time.Time{})
+}
+
+// setUntil moves to a state that ends by itself at a time; zero: it does not. Both are told at once, so that nobody sees
+// a pause without its end.
+func (i *Instance) setUntil(state State, reason, detail string, gen *generation, retryAt time.Time) {
 	i.mu.Lock()
 	was, because := i.state, i.reason
 	i.state, i.reason, i.detail, i.gen = state, reason, detail, gen
 	if was != state {
 		i.since = time.Now()
 	}
-	i.retryAt = time.Time{}
+	i.retryAt = retryAt
 	if gen == nil {
 		condition := runtime.ConditionUnavailable
 		if state == Starting {
@@ -193,12 +199,6 @@ func (i *Instance) set(state State, reason, detail string, gen *generation) {
 		i.log.LogAttrs(context.Background(), level, "runtime "+string(state), attrs...)
 	}
 	i.changed()
-}
-
-func (i *Instance) retry(at time.Time) {
-	i.mu.Lock()
-	i.retryAt = at
-	i.mu.Unlock()
 }
 
 func (i *Instance) setStatus(s *runtime.Status) {

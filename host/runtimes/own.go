@@ -113,8 +113,7 @@ func (i *Instance) ended(ctx context.Context, up time.Duration, err error) {
 	if open {
 		state, code = Paused, codes.PluginBreakerOpen
 	}
-	i.set(state, code, detail(err), nil)
-	i.retry(time.Now().Add(wait))
+	i.setUntil(state, code, detail(err), nil, time.Now().Add(wait))
 	i.answer(err)
 	i.idle(ctx, wait)
 }
