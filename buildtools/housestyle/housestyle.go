@@ -24,7 +24,7 @@ const maxUntested = 150
 const minComment = 80
 
 // outside matches paths of a machine or of another checkout.
-var outside = regexp.MustCompile("^[\"`](/root/|/work/|/home/[a-z]+/\\.|\\.\\./\\.\\./\\.\\./\\.\\.)")
+var outside = regexp.MustCompile("^[\"`](/root/|/srv/|/home/[a-z]+/\\.|\\.\\./\\.\\./\\.\\./\\.\\.)")
 
 var vague = map[string]bool{"util": true, "utils": true, "common": true, "misc": true, "types": true, "models": true, "manager": true, "helpers": true}
 
