@@ -31,7 +31,7 @@ func JSON(data []byte) Payload { return Payload{ContentType: "application/json",
 // Sink takes the events of Watch. The SDK numbers them: Seq is set by the sink, never by the plugin.
 type Sink interface {
 	// Emit hands over one event, in order. It may be called from any goroutine; it blocks only while the host is
-	// behind by more than the SDK's buffer (65,536 events), and never fails. After the process is asked to end it drops.
+	// behind by more than the SDK's buffer (65,536 events or 2 MiB), and never fails. After the process is asked to end it drops.
 	Emit(Event)
 	// Seq is the number of the last event handed over, for the as_of_seq fields of answers.
 	Seq() uint64
